@@ -1,0 +1,1 @@
+"""The asyncio production orchestrator for ReAct agents."""

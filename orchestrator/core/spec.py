@@ -1,0 +1,88 @@
+"""What is declared and never changes during a run: tools, limits, the agent. Data only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, Union
+
+Json: TypeAlias = Union[None, bool, int, float, str, Sequence["Json"], Mapping[str, "Json"]]
+JsonObject: TypeAlias = Mapping[str, Json]
+Protocol: TypeAlias = Literal["native", "text"]
+Language: TypeAlias = Literal["en", "zh"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """One tool as the model, the guard and the metrics see it.
+
+    `schema` is the JSON Schema of the input object. `facts` maps a label shown to the model to a JSON Pointer (RFC 6901)
+    into the result's `data`. `timeout` is in seconds. A `repeatable` tool may run twice with the same input without harm;
+    only such a tool is ever retried or run again after a crash.
+    """
+
+    name: str
+    description: str
+    schema: JsonObject
+    repeatable: bool = False
+    side_effect: bool = False
+    timeout: float = 30.0
+    facts: Mapping[str, str] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
+    common: bool = False
+    trusted: bool = True
+    version: str = "1"
+    requires_approval: bool = False
+    reconcilable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Where a run must stop. Seconds, tokens and money (in the price table's currency); None is no limit.
+
+    `stall` consecutive Observations that add nothing bring an intervention, `stall_end` of them the end (NO_PROGRESS).
+    `repeats` is how often an action that keeps giving the same Observation is run. `max_output` is the model's
+    `max_tokens`; a reply that hits it with no visible text is asked for again once with `max_output_cap`.
+    """
+
+    max_steps: int = 20
+    deadline: float | None = 600.0
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    max_output: int = 4096
+    max_output_cap: int = 16384
+    tool_errors: int = 5
+    malformed: int = 3
+    repeats: int = 2
+    stall: int = 2
+    stall_end: int = 3
+    observation_chars: int = 8000
+    summary_chars: int = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpec:
+    """Who runs: the agent's name and version, its protocol and model (names from the settings), its instructions.
+
+    `models` is the chain in order of preference: the first is used unless it fails for good.
+    """
+
+    name: str = "default"
+    version: str = "1"
+    models: tuple[str, ...] = ("default",)
+    protocol: Protocol = "native"
+    language: Language = "en"
+    instructions: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool returns, always in one envelope. `code` is an UPPER_SNAKE word on error, else None.
+
+    `pending` (long tools): `data` may hold {"token": str, "poll": seconds, "deadline": seconds}.
+    """
+
+    status: Literal["success", "error", "pending"]
+    code: str | None = None
+    data: Json = None
+    message: str = ""
