@@ -231,11 +231,14 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Someone decided about an action: a person, or the host's policy. `input` replaces the action's input when edited."""
+    """Someone decided about an action: a person, or the host's policy. `input` replaces the action's input when edited.
+
+    "cancel" is about the run itself; its `id` is "".
+    """
 
     id: str
     by: str
-    verdict: Literal["approve", "edit", "refuse"]
+    verdict: Literal["approve", "edit", "refuse", "cancel"]
     input: JsonObject | None = None
     reason: str = ""
     kind: Literal["decision"] = "decision"

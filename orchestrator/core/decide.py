@@ -1,0 +1,210 @@
+"""What happens next: one ladder, in reading order. A function of the run and the time, and of nothing else.
+
+So resuming after a crash is not a feature: the same question is asked of the same trace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from orchestrator.core.events import Action, Anomaly, Event, Final, Malformed, Observation, Outcome, RunEnded, Waiting
+from orchestrator.core.guard import REPEATED_ACTION
+from orchestrator.core.run import Run
+from orchestrator.core.spec import ToolSpec
+
+APPROVAL_SECONDS = 86_400.0
+"""How long an action waits for a person before it counts as refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskModel:
+    """Ask for the next turn, with at most `max_output` tokens; `finish` when it is the last one."""
+
+    max_output: int
+    finish: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CallTools:
+    """Perform these actions side by side."""
+
+    actions: tuple[Action, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to do until then (unix seconds), or until somebody appends to the trace."""
+
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Nothing to perform: append this."""
+
+    event: Event
+
+
+Command: TypeAlias = AskModel | CallTools | Wait | Record
+
+
+def decide(run: Run, now: float) -> Command | None:
+    """The next command; None once the run has ended."""
+    if run.ended is not None:
+        return None
+    if (stop := _stopped(run, now)) is not None:
+        if run.pending:
+            return Record(_unfinished(run, run.pending[0], stop))
+        return Record(stop)
+    if run.pending:
+        return _act(run, now)
+    if run.turn is not None and isinstance(run.turn.intent, Final):
+        return Record(_finished(run.turn.intent))
+    if (end := _exhausted(run)) is not None:
+        return Record(end)
+    return _ask(run)
+
+
+def _stopped(run: Run, now: float) -> RunEnded | None:
+    """Ends that do not wait for the open step: somebody cancelled, or the time is up."""
+    deadline = run.start.limits.deadline
+    if run.cancelled is not None:
+        return RunEnded(Outcome.CANCELLED, code="CANCELLED", detail=f"cancelled by {run.cancelled.by}: {run.cancelled.reason}")
+    if run.turn is not None and isinstance(run.turn.intent, Final):
+        return None
+    if deadline is not None and now - run.started_at >= deadline:
+        return RunEnded(Outcome.DEADLINE, code="DEADLINE", detail=f"the run took longer than {deadline:g} s")
+    if run.pending and run.step >= run.start.limits.max_steps and not run.begun and not run.waiting:
+        return RunEnded(Outcome.OUT_OF_STEPS, code="OUT_OF_STEPS", detail=f"no answer after {run.step} steps")
+    return None
+
+
+def _act(run: Run, now: float) -> Command:
+    """The open step's actions: those that need no tool first, then all that can run, then the wait for the rest."""
+    runnable: list[Action] = []
+    for action in run.pending:
+        spec = run.tool(action.tool)
+        verdict = _ruled(run, action, spec, now)
+        if verdict is not None:
+            return Record(verdict)
+        waiting = run.waiting.get(action.id)
+        if waiting is None or (waiting.poll is not None and waiting.poll <= now):
+            runnable.append(action)
+    if runnable:
+        return CallTools(tuple(runnable))
+    due = [min(wait.until, wait.poll or wait.until) for wait in run.waiting.values()]
+    deadline = run.start.limits.deadline
+    return Wait(min(due) if deadline is None else min(*due, run.started_at + deadline))
+
+
+def _ruled(run: Run, action: Action, spec: ToolSpec | None, now: float) -> Observation | Waiting | None:
+    """What the host says of an action without running it; None when it may run."""
+    decision, waiting = run.decided.get(action.id), run.waiting.get(action.id)
+    if waiting is not None:
+        return _overdue(action, waiting, now) if now >= waiting.until else None
+    if decision is not None and decision.verdict == "refuse":
+        return _host(action, "REFUSED", f"{decision.by} refused this action: {decision.reason or 'no reason given'}.")
+    if action.id in run.begun:
+        if spec is not None and (spec.repeatable or spec.reconcilable):
+            return None
+        return _unknown(action)
+    if spec is not None and spec.requires_approval and decision is None:
+        return Waiting(action.id, until=now + APPROVAL_SECONDS, reason="approval")
+    if run.guard.repeats(action) >= run.start.limits.repeats:
+        return _host(
+            action,
+            REPEATED_ACTION,
+            f"Not run: {action.tool} was called with exactly this input {run.guard.repeats(action)} times and the result was the same. "
+            "Do something else, or finish with what is known.",
+        )
+    return None
+
+
+def _overdue(action: Action, waiting: Waiting, now: float) -> Observation:
+    if waiting.reason == "approval":
+        return _host(action, "APPROVAL_EXPIRED", "Not run: nobody approved this action in time.")
+    return _host(action, "TOOL_TIMEOUT", f"{action.tool} did not report a result by its deadline; it may still complete.")
+
+
+def _unknown(action: Action) -> Observation:
+    return _host(
+        action,
+        "OUTCOME_UNKNOWN",
+        f"{action.tool} was started and the worker was interrupted before its result was recorded. It may or may not have taken "
+        "effect, and it was not run again. Check before you repeat it.",
+    )
+
+
+def _unfinished(run: Run, action: Action, stop: RunEnded) -> Observation:
+    """The Observation that closes an action of a run that must stop: never a lie about what happened."""
+    if action.id in run.begun:
+        return _unknown(action)
+    return _host(action, stop.code or stop.outcome.value.upper(), f"Not run: {stop.detail}.")
+
+
+def _host(action: Action, code: str, text: str) -> Observation:
+    content = f"status: error\ncode: {code}\n{text}\n--- END OF OBSERVATION ---"
+    return Observation(action.id, action.tool, "error", content, code=code)
+
+
+def _finished(final: Final) -> RunEnded:
+    if final.missing is not None:
+        return RunEnded(Outcome.GAVE_UP, answer=final.answer, missing=final.missing)
+    return RunEnded(Outcome.ANSWERED, answer=final.answer)
+
+
+_PROBLEMS = {
+    Anomaly.EMPTY: Outcome.EMPTY,
+    Anomaly.EMPTY_FINAL: Outcome.EMPTY,
+    Anomaly.REFUSAL: Outcome.REFUSED,
+    Anomaly.CONTENT_FILTERED: Outcome.REFUSED,
+}
+
+
+def _exhausted(run: Run) -> RunEnded | None:
+    """Ends between two steps: the budgets and the guards, the most telling reason first."""
+    limits, last = run.start.limits, run.steps[-1] if run.steps else None
+    problem = last.turn.intent.problem if last and isinstance(last.turn.intent, Malformed) else None
+    if problem in {Anomaly.REFUSAL, Anomaly.CONTENT_FILTERED}:
+        return RunEnded(Outcome.REFUSED, code=problem.upper(), detail="the model refused to go on")
+    if run.truncated >= 2:  # once with the usual budget, once with the larger one
+        return RunEnded(
+            Outcome.TRUNCATED,
+            code="TRUNCATED_OUTPUT",
+            detail=f"the reply was cut at {limits.max_output_cap} output tokens: raise limits.max_output_cap",
+        )
+    if problem is not None and run.malformed >= limits.malformed:
+        outcome = _PROBLEMS.get(problem, Outcome.FORMAT)
+        return RunEnded(outcome, code=f"{outcome.upper()}_ERROR", detail=f"{run.malformed} unusable turns in a row, the last: {problem}")
+    if len(run.steps) >= limits.max_steps:
+        return RunEnded(Outcome.OUT_OF_STEPS, code="OUT_OF_STEPS", detail=f"no answer after {len(run.steps)} steps")
+    if run.tool_errors >= limits.tool_errors:
+        codes = ", ".join(observation.code or "?" for observation in last.observations) if last else ""
+        return RunEnded(Outcome.TOOL_ERRORS, code="TOOL_ERRORS", detail=f"{run.tool_errors} tool errors in a row, the last: {codes}")
+    if run.guard.barren >= limits.stall_end:
+        return RunEnded(Outcome.NO_PROGRESS, missing=_sought(run), code="NO_PROGRESS", detail=f"{run.guard.barren} steps brought nothing new")
+    if limits.max_cost is not None and (run.usage.cost or 0.0) >= limits.max_cost:
+        return RunEnded(Outcome.OUT_OF_BUDGET, code="OUT_OF_BUDGET", detail=f"the run cost {run.usage.cost}, its budget is {limits.max_cost}")
+    if limits.max_tokens is not None and _tokens_left(run) <= 0:
+        return RunEnded(Outcome.OUT_OF_BUDGET, code="OUT_OF_BUDGET", detail=f"the next turn does not fit in {limits.max_tokens} tokens")
+    return None
+
+
+def _sought(run: Run) -> str:
+    """What the run was looking for in vain: the inputs of its last barren steps."""
+    steps = run.steps[-run.guard.barren :]
+    inputs = [action.input for step in steps for action in getattr(step.turn.intent, "actions", ())]
+    return "; ".join(dict.fromkeys(", ".join(str(value) for value in each.values()) for each in inputs if each))
+
+
+def _tokens_left(run: Run) -> int:
+    """Tokens for the next reply, its prompt (at least as long as the last one) reserved."""
+    return (run.start.limits.max_tokens or 0) - run.usage.tokens - run.last_usage.input_tokens
+
+
+def _ask(run: Run) -> AskModel:
+    limits = run.start.limits
+    wanted = limits.max_output_cap if run.truncated else limits.max_output
+    budget = wanted if limits.max_tokens is None else min(wanted, _tokens_left(run))
+    return AskModel(budget, finish=len(run.steps) + 1 >= limits.max_steps)

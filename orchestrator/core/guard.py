@@ -1,0 +1,130 @@
+"""Has the run stopped learning? News per Observation, not equal strings.
+
+A model that goes round in circles seldom repeats itself to the letter: it rewords. So the guard asks of each Observation what
+the article's fourth pit asks: does it say anything that the goal, the action itself or an earlier Observation did not? Words
+seen are kept in a Bloom filter of fixed size, so that the guard costs the same at step 2,000 as at step 2.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from zlib import crc32
+
+from orchestrator.core.events import Action, Actions, Anomaly, ModelTurn, Observation
+
+REPEATED_ACTION = "REPEATED_ACTION"
+"""The host's answer to a call that it does not make again."""
+
+_BITS = 1 << 15
+_READ = 4000  # characters of an Observation that are looked at: news stands early, and the cost stays bounded
+_REMEMBERED = 32  # distinct calls whose last result is remembered
+_WORD = re.compile(r"[a-z0-9]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")
+_NUMBER = re.compile(r"\d[\d,.]*\d")
+
+_SILENT = frozenset(
+    {
+        "TOOL_TIMEOUT",
+        "TIMEOUT",
+        "RATE_LIMITED",
+        "UNAVAILABLE",
+        "OVERLOADED",
+        "SERVER_ERROR",
+        "CIRCUIT_OPEN",
+        "POOL_FULL",
+        "INVALID_ARGUMENTS",
+        "TOOL_NOT_FOUND",
+        "OUTCOME_UNKNOWN",
+        "REFUSED",
+        "CANCELLED",
+    }
+)
+"""Errors that say nothing about whether the question can be answered: they count as tool errors, not as no news."""
+
+_NOTHING = (
+    "not found", "no result", "no match", "no record", "nothing found", "could not find", "does not exist", "no entry",
+    "没有找到", "没找到", "未找到", "找不到", "查无", "无结果", "没有结果", "不存在",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What the guard knows: words seen (a Bloom filter), the last result of recent calls, consecutive barren steps.
+
+    `heard` and `news` are about the open step: an Observation that counts was folded in, and one of them was new.
+    """
+
+    seen: int = 0
+    calls: tuple[tuple[str, str, int], ...] = ()
+    barren: int = 0
+    heard: bool = False
+    news: bool = False
+
+    def seeded(self, text: str) -> Guard:
+        """The guard with the words of the goal known."""
+        return replace(self, seen=self.seen | _mask(_words(text)))
+
+    def observe(self, action: Action, observation: Observation) -> Guard:
+        """Fold in one Observation of the open step."""
+        if observation.code == REPEATED_ACTION:
+            return replace(self, heard=True)
+        key = call_key(action)
+        before = next((count for known, digest, count in self.calls if known == key and digest == observation.digest), 0)
+        others = tuple(call for call in self.calls if call[0] != key)
+        calls = (*others, (key, observation.digest, before + 1))[-_REMEMBERED:]
+        if observation.code in _SILENT:
+            return replace(self, calls=calls)
+        words = _mask(_words(observation.content[:_READ]))
+        known = self.seen | _mask(_words(json.dumps(action.input, ensure_ascii=False)[:_READ]))
+        fresh, total = (words & ~known).bit_count(), words.bit_count()
+        # The frame and the field names around one known value may be new words: less than two, and less than half, is no news.
+        news = observation.status == "success" and (fresh >= 2 or fresh * 2 > total) and not _nothing(observation.content)
+        return replace(self, seen=self.seen | words, calls=calls, heard=True, news=self.news or news)
+
+    def closed(self) -> Guard:
+        """The step is over: count it as barren, or start counting anew."""
+        barren = self.barren if not self.heard else 0 if self.news else self.barren + 1
+        return replace(self, barren=barren, heard=False, news=False)
+
+    def repeats(self, action: Action) -> int:
+        """How often this very call has been made with the same result each time."""
+        key = call_key(action)
+        return next((count for known, _, count in self.calls if known == key), 0)
+
+
+def call_key(action: Action) -> str:
+    """Tool and input in one canonical string: equal for equal calls."""
+    return f"{action.tool} {json.dumps(action.input, ensure_ascii=False, sort_keys=True)}"
+
+
+def facts_in_thought(turn: ModelTurn, goal: str) -> ModelTurn:
+    """Mark a turn whose Thought states figures before anything was observed: they can only come from the model's memory."""
+    calls = turn.intent.actions if isinstance(turn.intent, Actions) else ()
+    given = goal + "".join(call_key(action) for action in calls)
+    stated = (number for number in _NUMBER.findall(turn.thought) if len(number) > 2)
+    if Anomaly.FACT_IN_THOUGHT not in turn.anomalies and any(number not in given for number in stated):
+        return replace(turn, anomalies=(*turn.anomalies, Anomaly.FACT_IN_THOUGHT))
+    return turn
+
+
+def _words(text: str) -> Iterator[str]:
+    """Latin words and numbers; of scripts without spaces, every pair of characters."""
+    for run in _WORD.findall(text.casefold()):
+        if run[0] < "\u3040" or len(run) == 1:
+            yield run
+        else:
+            yield from (run[i : i + 2] for i in range(len(run) - 1))
+
+
+def _mask(words: Iterator[str]) -> int:
+    bits = bytearray(_BITS // 8)
+    for word in words:
+        at = crc32(word.encode()) % _BITS
+        bits[at >> 3] |= 1 << (at & 7)
+    return int.from_bytes(bits, "little")
+
+
+def _nothing(content: str) -> bool:
+    return len(content) < 400 and any(phrase in content.casefold() for phrase in _NOTHING)

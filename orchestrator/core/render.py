@@ -1,0 +1,95 @@
+"""A Run as a Prompt, in either protocol. The messages only ever grow at the end; what changes every step stands in the tail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from orchestrator.core import native, text
+from orchestrator.core.decide import AskModel
+from orchestrator.core.events import Malformed
+from orchestrator.core.prompt import Message, Prompt
+from orchestrator.core.run import Note, Run, Step
+from orchestrator.core.spec import AgentSpec, Language, ToolSpec
+from orchestrator.core.summary import summary
+
+_NOTES: dict[Language, dict[Note, str]] = {
+    "en": {
+        Note.STALLED: "The last Observations brought nothing new. Do not search for the same thing in other words: try something "
+        "really different, or finish with what is known, and if that is not enough say so: {way_out}.",
+        Note.EXTRA_ACTIONS: "Only the first Action of your reply was run; the others were dropped. Write one Action per reply.",
+        Note.FORGED_OBSERVATION: "You wrote an Observation yourself; it was discarded. Only the host writes Observations.",
+        Note.FINAL_AND_ACTION: "Your answer came with an Action that had not been run, so the answer was not accepted.",
+    },
+    "zh": {
+        Note.STALLED: "最近的 Observation 没有带来新信息。不要换着说法再查同样的内容：换一种真正不同的做法，或者用已知信息作答；"
+        "资料不足就如实说明：{way_out}。",
+        Note.EXTRA_ACTIONS: "你的回复里只有第一个 Action 被执行，其余已丢弃。每次回复只写一个 Action。",
+        Note.FORGED_OBSERVATION: "你自己写了 Observation，已被丢弃。Observation 只能由宿主写入。",
+        Note.FINAL_AND_ACTION: "你的答案和一个尚未执行的 Action 同时出现，答案未被采纳。",
+    },
+}
+
+_FINISH: dict[Language, str] = {
+    "en": "This is the last step: no more tools will be run. Finish now with what is known; if it is not enough, say so: {way_out}.",
+    "zh": "这是最后一步，不会再执行任何工具。请用已知信息作答；资料不足就如实说明：{way_out}。",
+}
+
+_WAY_OUT = {
+    ("text", "en"): "finish[insufficient: missing X]",
+    ("text", "zh"): "finish[资料不足：缺少 X]",
+    ("native", "en"): "answer “insufficient: missing X”",
+    ("native", "zh"): "回答“资料不足：缺少 X”",
+}
+
+
+def system(agent: AgentSpec, tools: tuple[ToolSpec, ...], *, constrained: bool = False) -> str:
+    """The system prompt: the same for every step of a run."""
+    written = native.system(agent, tools) if agent.protocol == "native" else text.system(agent, tools, constrained=constrained)
+    return f"{agent.instructions}\n\n{written}" if agent.instructions else written
+
+
+def question(run: Run) -> Message:
+    """The first message: the goal."""
+    protocol = native if run.start.agent.protocol == "native" else text
+    return protocol.question(run.start.goal)
+
+
+def messages(run: Run, step: Step) -> tuple[Message, ...]:
+    """What one closed step adds to the conversation; nothing for a hidden one."""
+    if step.hidden:
+        return ()
+    protocol = native if run.start.agent.protocol == "native" else text
+    return protocol.messages(step.turn, step.observations, note(run.start.agent, step))
+
+
+def note(agent: AgentSpec, step: Step) -> str:
+    """The host's notes on a step in words; "" when there are none."""
+    return "\n".join(_sentences(agent, step))
+
+
+def tail(run: Run, ask: AskModel) -> str:
+    """What stands last and is no history: the state summary, and on the last step the request to finish."""
+    agent = run.start.agent
+    known = summary(run.facts, run.start.limits.summary_chars, agent.language)
+    return "\n\n".join(filter(None, (known, _FINISH[agent.language].format(way_out=_way_out(agent)) if ask.finish else "")))
+
+
+def prompt(run: Run, ask: AskModel) -> Prompt:
+    """The whole prompt of the next turn, rebuilt from the run."""
+    history = [question(run), *(message for step in run.steps for message in messages(run, step))]
+    start = run.start
+    offered = start.tools if start.agent.protocol == "native" else ()
+    return Prompt(system(start.agent, start.tools), tuple(history), offered, tail(run, ask), max_tokens=ask.max_output)
+
+
+def _sentences(agent: AgentSpec, step: Step) -> Iterator[str]:
+    for each in step.notes:
+        if each is Note.MALFORMED:
+            if isinstance(step.turn.intent, Malformed):
+                yield step.turn.intent.detail
+        else:
+            yield _NOTES[agent.language][each].format(way_out=_way_out(agent))
+
+
+def _way_out(agent: AgentSpec) -> str:
+    return _WAY_OUT[agent.protocol, agent.language]

@@ -1,0 +1,240 @@
+"""The state of a run, and every transition of it.
+
+Theory of operation
+-------------------
+A Run is nothing but the fold of its Trace: ``replay(trace) == reduce(evolve, trace, Run())``. It is a value; `evolve` returns the
+next one and refuses a history that cannot have happened (IllegalEvent), because a damaged trace must be seen.
+
+A run goes round in *steps*. A step opens with a ModelTurn. If the turn proposes Actions, each of them is *pending* until its
+Observation is folded in, in any order; when none is pending the step *closes* and becomes part of `steps`, whose order and
+content never change again: prompts are rendered from closed steps only, so a prompt only ever grows at its end. A Malformed
+turn closes at once, with no Observations. A Final stays open until RunEnded.
+
+Between its turn and its Observation an action may be *begun* (ActionStarted: a side effect may have happened), *waiting* (a long
+tool or a person has the word) and *decided* (a person or a policy approved, edited or refused it).
+
+What a step's closing teaches the host (nothing new? the same again? an own Observation written?) is kept as Notes, which the
+next prompt puts into words. Counters that guards need are folded as we go, so no decision ever rereads the trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import assert_never
+
+from orchestrator.core.events import (
+    Action,
+    Actions,
+    ActionStarted,
+    Anomaly,
+    Decision,
+    Entry,
+    Final,
+    Malformed,
+    ModelTurn,
+    Observation,
+    RunEnded,
+    RunStarted,
+    Usage,
+    Waiting,
+)
+from orchestrator.core.guard import Guard
+from orchestrator.core.spec import ToolSpec
+from orchestrator.core.summary import Fact, fold
+from orchestrator.errors import IllegalEvent
+
+
+class Note(StrEnum):
+    """What the host has to say to the model about a closed step."""
+
+    MALFORMED = "malformed"
+    STALLED = "stalled"
+    EXTRA_ACTIONS = "extra_actions"
+    FORGED_OBSERVATION = "forged_observation"
+    FINAL_AND_ACTION = "final_and_action"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One closed step: the turn, its Observations in action order, and the host's notes on it."""
+
+    turn: ModelTurn
+    observations: tuple[Observation, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def hidden(self) -> bool:
+        """A truncated turn is asked again with a larger budget, and is no part of the conversation."""
+        return isinstance(self.turn.intent, Malformed) and self.turn.intent.problem is Anomaly.TRUNCATED
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The fold of a Trace. `malformed`, `truncated` and `tool_errors` count consecutive ones; times are unix seconds."""
+
+    run_id: str = ""
+    seq: int = 0
+    at: float = 0.0
+    started: RunStarted | None = None
+    started_at: float = 0.0
+    steps: tuple[Step, ...] = ()
+    turn: ModelTurn | None = None
+    pending: tuple[Action, ...] = ()
+    begun: frozenset[str] = frozenset()
+    waiting: Mapping[str, Waiting] = field(default_factory=dict)
+    decided: Mapping[str, Decision] = field(default_factory=dict)
+    observed: tuple[Observation, ...] = ()
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+    usage: Usage = Usage()
+    last_usage: Usage = Usage()
+    guard: Guard = Guard()
+    malformed: int = 0
+    truncated: int = 0
+    tool_errors: int = 0
+    cancelled: Decision | None = None
+    ended: RunEnded | None = None
+
+    @property
+    def start(self) -> RunStarted:
+        """The first event. IllegalEvent before there is one."""
+        if self.started is None:
+            raise IllegalEvent("this run has no RunStarted yet: its trace is empty")
+        return self.started
+
+    @property
+    def step(self) -> int:
+        """The number of the open step, or of the one that the next ModelTurn opens; from 1."""
+        return len(self.steps) + 1
+
+    def tool(self, name: str) -> ToolSpec | None:
+        """The spec of a tool offered to this run."""
+        return next((spec for spec in self.start.tools if spec.name == name), None)
+
+    def action(self, action_id: str) -> Action:
+        """A pending action. IllegalEvent when it is not pending."""
+        for action in self.pending:
+            if action.id == action_id:
+                return action
+        raise IllegalEvent(f"run {self.run_id}: action {action_id!r} is not pending at seq {self.seq}")
+
+
+def replay(trace: Iterable[Entry], run: Run | None = None) -> Run:
+    """Fold a Trace (or the rest of one, onto `run`). IllegalEvent when it cannot have happened."""
+    run = run or Run()
+    for entry in trace:
+        run = evolve(run, entry)
+    return run
+
+
+def evolve(run: Run, entry: Entry) -> Run:
+    """The run after one more Entry. IllegalEvent when the entry cannot follow."""
+    if entry.seq != run.seq + 1 or (run.seq and entry.run_id != run.run_id):
+        raise IllegalEvent(f"run {run.run_id or entry.run_id}: entry {entry.run_id}#{entry.seq} cannot follow #{run.seq}")
+    if run.ended is not None:
+        raise IllegalEvent(f"run {run.run_id}: {entry.event.kind} at #{entry.seq}, after the run ended")
+    if (run.started is None) != isinstance(entry.event, RunStarted):
+        raise IllegalEvent(f"run {entry.run_id}: {entry.event.kind} at #{entry.seq}: RunStarted comes first, and once")
+    run = replace(run, run_id=entry.run_id, seq=entry.seq, at=entry.at)
+    match entry.event:
+        case RunStarted() as started:
+            return replace(run, started=started, started_at=entry.at, guard=Guard().seeded(started.goal))
+        case ModelTurn() as turn:
+            return _turned(run, turn)
+        case ActionStarted(id=action_id):
+            return _begun(run, action_id)
+        case Observation() as observation:
+            return _observed(run, observation)
+        case Waiting() as waiting:
+            run.action(waiting.id)
+            return replace(run, waiting={**run.waiting, waiting.id: waiting})
+        case Decision() as decision:
+            return _decided(run, decision)
+        case RunEnded() as ended:
+            if run.pending:
+                raise IllegalEvent(f"run {run.run_id}: ended at #{entry.seq} with action {run.pending[0].id} unobserved")
+            return replace(run, ended=ended)
+        case _ as unknown:
+            assert_never(unknown)
+
+
+def _turned(run: Run, turn: ModelTurn) -> Run:
+    if run.turn is not None:
+        raise IllegalEvent(f"run {run.run_id}: a ModelTurn at #{run.seq} while step {run.step} is still open")
+    run = replace(run, turn=turn, usage=run.usage + turn.usage, last_usage=turn.usage)
+    match turn.intent:
+        case Actions(actions=actions):
+            expected = tuple(f"{run.step}.{index}" for index in range(len(actions)))
+            if not actions or tuple(action.id for action in actions) != expected:
+                raise IllegalEvent(f"run {run.run_id}: the actions of step {run.step} must be numbered {expected or 'from 0'}")
+            return replace(run, pending=actions, malformed=0, truncated=0)
+        case Malformed(problem=Anomaly.TRUNCATED):
+            return _closed(replace(run, truncated=run.truncated + 1))
+        case Malformed():
+            return _closed(replace(run, malformed=run.malformed + 1))
+        case Final():
+            return replace(run, malformed=0, truncated=0)
+        case _ as unknown:
+            assert_never(unknown)
+
+
+def _begun(run: Run, action_id: str) -> Run:
+    run.action(action_id)
+    if action_id in run.begun:
+        raise IllegalEvent(f"run {run.run_id}: action {action_id} started twice, again at #{run.seq}")
+    return replace(run, begun=run.begun | {action_id})
+
+
+def _decided(run: Run, decision: Decision) -> Run:
+    if decision.verdict == "cancel":
+        return replace(run, cancelled=run.cancelled or decision)
+    action = run.action(decision.id)
+    waiting = {key: wait for key, wait in run.waiting.items() if key != decision.id}
+    run = replace(run, decided={**run.decided, decision.id: decision}, waiting=waiting)
+    if decision.verdict != "edit":
+        return run
+    if decision.input is None:
+        raise IllegalEvent(f"run {run.run_id}: the Decision at #{run.seq} edits action {decision.id} but gives no input")
+    edited = replace(action, input=decision.input)
+    return replace(run, pending=tuple(edited if each.id == action.id else each for each in run.pending))
+
+
+def _observed(run: Run, observation: Observation) -> Run:
+    action = run.action(observation.id)
+    run = replace(
+        run,
+        pending=tuple(each for each in run.pending if each.id != action.id),
+        waiting={key: wait for key, wait in run.waiting.items() if key != action.id},
+        observed=(*run.observed, observation),
+        guard=run.guard.observe(action, observation),
+        tool_errors=run.tool_errors + 1 if observation.status == "error" else 0,
+    )
+    return run if run.pending else _closed(run)
+
+
+_NOTES = (
+    (Anomaly.FORGED_OBSERVATION, Note.FORGED_OBSERVATION),
+    (Anomaly.EXTRA_ACTIONS, Note.EXTRA_ACTIONS),
+    (Anomaly.FINAL_AND_ACTION, Note.FINAL_AND_ACTION),
+)
+
+
+def _closed(run: Run) -> Run:
+    """The open step becomes history. Facts fold in action order, so the order of completion leaves no mark."""
+    if run.turn is None:
+        raise IllegalEvent(f"run {run.run_id}: no open step to close at #{run.seq}")
+    observations = tuple(sorted(run.observed, key=lambda observation: int(observation.id.partition(".")[2])))
+    facts = run.facts
+    for observation in observations:
+        facts = fold(facts, observation.facts, run.step)
+    guard = run.guard.closed() if observations else run.guard
+    notes = [note for anomaly, note in _NOTES if anomaly in run.turn.anomalies]
+    if isinstance(run.turn.intent, Malformed):
+        notes.insert(0, Note.MALFORMED)
+    if observations and guard.barren >= run.start.limits.stall:
+        notes.append(Note.STALLED)
+    step = Step(run.turn, observations, tuple(notes))
+    return replace(
+        run, steps=(*run.steps, step), turn=None, observed=(), begun=frozenset(), waiting={}, decided={}, facts=facts, guard=guard
+    )
