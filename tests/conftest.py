@@ -1,0 +1,57 @@
+"""For the whole suite: `@pytest.mark.virtual` puts a test on virtual time; nobody connects beyond this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from tests.clock import VirtualLoop
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "virtual: run this async test on the virtual-time loop of tests/clock.py")
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    if item.get_closest_marker("virtual"):
+        return {"virtual": VirtualLoop}
+    return {"real": asyncio.SelectorEventLoop}
+
+
+def stays_here(family: int, address: Any) -> bool:
+    """A Unix socket, localhost, or a loopback address."""
+    if family not in {socket.AF_INET, socket.AF_INET6}:
+        return True
+    host = str(address[0]).partition("%")[0]
+    if host in {"localhost", ""}:
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@pytest.fixture(scope="session", autouse=True)
+def only_loopback() -> Iterator[None]:
+    """Python sockets refuse other hosts (C drivers and uvloop are out of its sight)."""
+    connect, connect_ex = socket.socket.connect, socket.socket.connect_ex
+
+    def guarded(real: Callable[[socket.socket, Any], Any]) -> Callable[[socket.socket, Any], Any]:
+        def attempt(self: socket.socket, address: Any) -> Any:
+            if not stays_here(self.family, address):
+                raise PermissionError(f"a test tried to connect to {address!r}: use a loopback server instead")
+            return real(self, address)
+
+        return attempt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", guarded(connect))
+        patch.setattr(socket.socket, "connect_ex", guarded(connect_ex))
+        yield
