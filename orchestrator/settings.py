@@ -1,0 +1,227 @@
+"""One frozen model of every setting, read once. Precedence: environment over file over default.
+
+The file is TOML (`orchestrator.toml`, or what `ORCHESTRATOR_CONFIG` names). A variable `ORCHESTRATOR_A__B` sets `b` of table `a`.
+Where nothing configures a model, `ANTHROPIC_BASE_URL` / `ANTHROPIC_AUTH_TOKEN` (or `ANTHROPIC_API_KEY`) / `ANTHROPIC_MODEL` and
+`OPENAI_BASE_URL` / `OPENAI_API_KEY` / `OPENAI_MODEL` do. A secret may be written `env:NAME` or `file:/path`.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from orchestrator.core.spec import AgentSpec, Language, Limits, Protocol
+from orchestrator.errors import ConfigError
+
+CONFIG = "orchestrator.toml"
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Price(_Table):
+    """Price per million tokens, in one currency of the operator's choice. `cached` defaults to `input`."""
+
+    input: float
+    output: float
+    cached: float | None = None
+
+
+class Timeouts(_Table):
+    """Seconds: to connect, to the first streamed token, between two of them, and for the whole call."""
+
+    connect: float = 5.0
+    first_token: float = 60.0
+    between_tokens: float = 30.0
+    whole: float = 300.0
+
+
+class ModelSettings(_Table):
+    """One model behind one endpoint. `stop` is how stop sequences are sent: not at all, plainly, or for replies that start with the label."""
+
+    provider: Literal["openai", "anthropic"]
+    base_url: str
+    model: str
+    api_key: SecretStr = SecretStr("")
+    protocol: Protocol = "native"
+    stop: Literal["off", "plain", "start"] = "plain"
+    constrain: Literal["off", "grammar", "json_schema"] = "off"
+    stream: bool = True
+    temperature: float | None = None
+    max_tokens: int | None = None
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    price: Price | None = None
+    timeouts: Timeouts = Timeouts()
+    extra: dict[str, Any] = {}
+
+    @field_validator("base_url")
+    @classmethod
+    def _url(cls, value: str) -> str:
+        if not value.startswith(("http://", "https://")):
+            raise ValueError("must start with http:// or https://")
+        return value.rstrip("/")
+
+    @field_validator("api_key", mode="before")
+    @classmethod
+    def _secret(cls, value: object) -> object:
+        return secret(value) if isinstance(value, str) else value
+
+
+class LimitSettings(_Table):
+    """Limits of a run; see `core.spec.Limits` for meanings and defaults."""
+
+    max_steps: int = Field(default=Limits().max_steps, ge=1)
+    deadline: float | None = Limits().deadline
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    max_output: int = Field(default=Limits().max_output, ge=1)
+    max_output_cap: int = Field(default=Limits().max_output_cap, ge=1)
+    tool_errors: int = Field(default=Limits().tool_errors, ge=1)
+    malformed: int = Field(default=Limits().malformed, ge=1)
+    repeats: int = Field(default=Limits().repeats, ge=1)
+    stall: int = Field(default=Limits().stall, ge=1)
+    stall_end: int = Field(default=Limits().stall_end, ge=1)
+    observation_chars: int = Field(default=Limits().observation_chars, ge=200)
+    summary_chars: int = Field(default=Limits().summary_chars, ge=0)
+
+
+class AgentSettings(_Table):
+    """One agent: which models (the first, then its stand-ins), which tools, in which language, within which limits."""
+
+    models: tuple[str, ...] = ("default",)
+    tools: tuple[str, ...] | None = None
+    protocol: Protocol | None = None
+    language: Language = "en"
+    instructions: str = ""
+    version: str = "1"
+    limits: LimitSettings = LimitSettings()
+
+
+class Settings(BaseSettings):
+    """All settings. `Settings.load()` reads them; every problem is a ConfigError that names the setting."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", env_prefix="ORCHESTRATOR_", env_nested_delimiter="__")
+
+    models: dict[str, ModelSettings] = {}
+    agents: dict[str, AgentSettings] = {"default": AgentSettings()}
+    store: str = "sqlite:///var/orchestrator.db"
+    tools: tuple[str, ...] = ()
+    tool_threads: int = Field(default=32, ge=1)
+    log_format: Literal["console", "json", "auto"] = "auto"
+    log_level: Literal["debug", "info", "warning", "error"] = "warning"
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Environment first, then what `load` read from the file."""
+        return env_settings, init_settings
+
+    @model_validator(mode="after")
+    def _known_models(self) -> Self:
+        for name, agent in self.agents.items():
+            for model in agent.models:
+                if model not in self.models and model != "default":
+                    raise ValueError(f"agents.{name}.models names {model!r}; configured are {sorted(self.models) or 'none'}")
+        return self
+
+    @classmethod
+    def load(cls, path: str | Path | None = None) -> Settings:
+        """Read the file (if there is one) and the environment. ConfigError names what is wrong and where."""
+        named = path or os.environ.get("ORCHESTRATOR_CONFIG")
+        file = Path(named or CONFIG)
+        try:
+            raw = tomllib.loads(file.read_text("utf-8")) if named or file.exists() else {}
+        except FileNotFoundError as error:
+            raise ConfigError(f"no settings file at {file}: create it or unset ORCHESTRATOR_CONFIG") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+            raise ConfigError(f"{file} cannot be read as TOML: {error}") from error
+        found = _from_environment(os.environ)
+        raw["models"] = {**found, **raw.get("models", {})}
+        try:
+            return cls(**raw)
+        except ValidationError as error:
+            lines = (f"{'.'.join(map(str, each['loc'])) or 'settings'}: {each['msg']}" for each in error.errors())
+            raise ConfigError(f"settings ({file if raw else 'environment'}): " + "; ".join(lines)) from error
+
+    def model(self, name: str) -> ModelSettings:
+        """A model by name; "default" is the first one configured unless one bears that name."""
+        if name in self.models:
+            return self.models[name]
+        if name == "default" and self.models:
+            return next(iter(self.models.values()))
+        raise ConfigError(
+            f"no model {name!r}: configured are {sorted(self.models) or 'none'}. Write a [models.{name}] table with provider, base_url "
+            "and model, or set OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL (or the ANTHROPIC_ ones)"
+        )
+
+    def agent(self, name: str) -> tuple[AgentSpec, Limits]:
+        """What `RunStarted` records of an agent. ConfigError when there is none of that name."""
+        found = self.agents.get(name)
+        if found is None:
+            raise ConfigError(f"no agent {name!r}: configured are {sorted(self.agents)}; write an [agents.{name}] table")
+        first = self.model(found.models[0])
+        protocol = found.protocol or first.protocol
+        spec = AgentSpec(name, found.version, found.models, protocol, found.language, found.instructions)
+        limits = Limits(**found.limits.model_dump())
+        cap = first.max_tokens
+        if cap is not None:
+            limits = replace(limits, max_output=cap, max_output_cap=max(cap, limits.max_output_cap))
+        return spec, limits
+
+
+def secret(value: str) -> str:
+    """The secret that `env:NAME` or `file:/path` names, or the value itself. ConfigError when it is not there."""
+    kind, _, where = value.partition(":")
+    if kind == "env":
+        if where not in os.environ:
+            raise ConfigError(f"the secret env:{where} is not set in the environment")
+        return os.environ[where]
+    if kind == "file":
+        try:
+            return Path(where).read_text("utf-8").strip()
+        except OSError as error:
+            raise ConfigError(f"the secret file:{where} cannot be read: {error.strerror}") from error
+    return value
+
+
+def redacted(settings: Settings) -> dict[str, Any]:
+    """The settings as plain data, secrets as asterisks."""
+    return settings.model_dump(mode="json")
+
+
+def limits_of(limits: Limits, **changes: Any) -> Limits:
+    """Limits with the given ones changed; a None changes nothing."""
+    return Limits(**{**asdict(limits), **{key: value for key, value in changes.items() if value is not None}})
+
+
+def _from_environment(env: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    models: dict[str, dict[str, str]] = {}
+    if env.get("ANTHROPIC_MODEL") or env.get("ANTHROPIC_BASE_URL"):
+        models["anthropic"] = {
+            "provider": "anthropic",
+            "base_url": env.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com",
+            "api_key": env.get("ANTHROPIC_AUTH_TOKEN") or env.get("ANTHROPIC_API_KEY") or "",
+            "model": env.get("ANTHROPIC_MODEL") or "claude-sonnet-4-5",
+        }
+    if env.get("OPENAI_MODEL") or env.get("OPENAI_BASE_URL"):
+        models["openai"] = {
+            "provider": "openai",
+            "base_url": env.get("OPENAI_BASE_URL") or "https://api.openai.com/v1",
+            "api_key": env.get("OPENAI_API_KEY") or "",
+            "model": env.get("OPENAI_MODEL") or "gpt-4.1",
+        }
+    return models
