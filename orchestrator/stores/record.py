@@ -46,7 +46,7 @@ def dump(event: Event) -> bytes:
         ) from error
 
 
-def load(body: bytes, run_id: str = "?", seq: int = 0) -> Event:
+def load(body: bytes | str, run_id: str = "?", seq: int = 0) -> Event:
     """The event that `dump` wrote, today or years ago. `run_id` and `seq` only name the place in the StoreError."""
     try:
         event: Event = _EVENT.validate_json(body)
@@ -71,7 +71,7 @@ def load_entry(line: bytes) -> Entry:
     return Entry(run_id, seq, at, load(event.encode(), run_id, seq))
 
 
-def _load_with_care(body: bytes, place: str, first: ValidationError) -> Event:
+def _load_with_care(body: bytes | str, place: str, first: ValidationError) -> Event:
     """What the strict JSON reader refuses: lone surrogates, deep nesting, and kinds of an older release."""
     try:
         raw = json.loads(body)
