@@ -1,0 +1,43 @@
+# Every target does its whole set-up from nothing but Python 3.11 (or newer) and make.
+
+PY := .venv/bin/python
+READY := .venv/.ready
+CODE := orchestrator tools tests
+
+.PHONY: help setup demo test lint format bench lock clean
+.DEFAULT_GOAL := help
+
+help:  ## show these targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 10
+
+setup: $(READY)  ## make .venv with the locked dependencies
+
+$(READY): requirements.lock pyproject.toml .ci/python
+	@test -x $(PY) || "$$(sh .ci/python)" -m venv .venv
+	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup  ## watch an agent reason, call tools, be stopped from cheating, and answer
+	$(PY) -m orchestrator.demo
+
+test: setup  ## run the tests
+	$(PY) -m pytest -n 2 --dist worksteal
+
+lint: setup  ## ruff and mypy --strict
+	$(PY) -m ruff check $(CODE)
+	$(PY) -m mypy
+
+format: setup  ## let ruff lay out the code
+	$(PY) -m ruff format $(CODE)
+
+bench: setup  ## measure CPU per step against the raw loop
+	$(PY) -m bench
+
+lock: setup  ## pin the newest allowed dependencies, with hashes
+	$(PY) -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+	  --extra uvloop --extra postgres --group dev --output-file requirements.lock pyproject.toml
+
+clean:  ## remove everything that can be made again
+	rm -rf .venv build dist var .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

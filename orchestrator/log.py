@@ -1,0 +1,157 @@
+"""The log: one line per event of a run, on stderr; for people on a terminal, as JSON otherwise. Knows nothing of stores or models.
+
+An observer of the event stream, so a line is written only for what is durable. Configured secrets are masked wherever they
+stand. Texts of the conversation (goals, thoughts, inputs, contents) are not logged: they are in the Trace, under the run id.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Mapping, MutableMapping
+from typing import Any, Literal, TextIO
+
+import orjson
+import structlog
+from structlog.typing import EventDict, Processor
+
+from orchestrator.core.events import (
+    Actions,
+    ActionStarted,
+    Decision,
+    Entry,
+    ModelTurn,
+    Observation,
+    Outcome,
+    RunEnded,
+    RunStarted,
+    Waiting,
+)
+from orchestrator.core.run import Run
+
+Format = Literal["console", "json", "auto"]
+MASK = "****"
+SHORTEST_SECRET = 6  # what is shorter ("none", "x") is no secret, and masking it would eat words
+
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+_FINE = frozenset({Outcome.ANSWERED, Outcome.GAVE_UP, Outcome.CANCELLED})
+_log = structlog.stdlib.get_logger("orchestrator")
+
+
+def configure(
+    form: Format = "auto", level: str = "warning", secrets: tuple[str, ...] = (), stream: TextIO | None = None
+) -> None:
+    """Set up structlog for the whole process. `stream` is stderr unless given; `auto` is console on a terminal, else JSON."""
+    out = stream or sys.stderr
+    human = form == "console" or (form == "auto" and out.isatty())
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    render: Processor = (
+        structlog.dev.ConsoleRenderer(
+            colors=out.isatty() and not os.environ.get("NO_COLOR"), exception_formatter=structlog.dev.plain_traceback
+        )
+        if human
+        else structlog.processors.JSONRenderer(_json)
+    )
+    structlog.configure(
+        processors=[*shared, structlog.processors.format_exc_info, _masking(secrets), render],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
+        logger_factory=structlog.PrintLoggerFactory(out),
+        cache_logger_on_first_use=False,
+    )
+
+
+def log_entry(run: Run, entry: Entry) -> None:
+    """The observer: writes the line of one entry. `run` is the run as it was before it."""
+    level, word, fields = line(run, entry)
+    _log.log(_LEVELS[level], word, run=entry.run_id, seq=entry.seq, **fields)
+
+
+def line(run: Run, entry: Entry) -> tuple[str, str, dict[str, Any]]:
+    """Level, event word and fields of one entry: closed words and figures only."""
+    match entry.event:
+        case RunStarted(agent=agent, tools=tools):
+            return "info", "run_started", {"agent": agent.name, "protocol": agent.protocol, "tools": len(tools)}
+        case ModelTurn() as turn:
+            return "warning" if turn.anomalies or turn.attempts else "info", "model_turn", _turn(run, turn)
+        case ActionStarted(id=action_id):
+            return (
+                "debug",
+                "action_started",
+                {"step": run.step, "action": action_id, "tool": run.action(action_id).tool},
+            )
+        case Observation() as seen:
+            fields = {"step": run.step, "action": seen.id, "tool": seen.tool, "status": seen.status, "code": seen.code}
+            fields |= {"seconds": round(seen.seconds, 3), "bytes": seen.size, "attempts": len(seen.attempts) + 1}
+            return "warning" if seen.status == "error" else "info", "observation", _present(fields)
+        case Waiting() as wait:
+            return "info", "waiting", {"action": wait.id, "reason": wait.reason, "until": wait.until}
+        case Decision() as decision:
+            return "info", "decision", {"action": decision.id, "by": decision.by, "verdict": decision.verdict}
+        case RunEnded() as ended:
+            usage = {"tokens": run.usage.tokens, "cost": run.usage.cost, "seconds": round(entry.at - run.started_at, 3)}
+            fields = {"outcome": ended.outcome.value, "code": ended.code, "detail": ended.detail, "steps": _steps(run)}
+            return "info" if ended.outcome in _FINE else "warning", "run_ended", _present(fields | usage)
+
+
+def masked(value: Any, secrets: tuple[str, ...]) -> Any:
+    """The value with every secret inside it, at any depth, as asterisks."""
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, MASK)
+        return value
+    if isinstance(value, Mapping):
+        return {masked(key, secrets): masked(each, secrets) for key, each in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [masked(each, secrets) for each in value]
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    return masked(str(value), secrets)
+
+
+def _masking(secrets: tuple[str, ...]) -> Processor:
+    kept = tuple(sorted((each for each in secrets if len(each) >= SHORTEST_SECRET), key=len, reverse=True))
+
+    def mask(_logger: Any, _method: str, event: EventDict) -> MutableMapping[str, Any]:
+        found: dict[str, Any] = masked(event, kept)
+        return found
+
+    return mask
+
+
+def _turn(run: Run, turn: ModelTurn) -> dict[str, Any]:
+    usage = turn.usage
+    fields: dict[str, Any] = {
+        "step": run.step,
+        "intent": turn.intent.kind,
+        "stop": turn.stop.value,
+        "model": turn.model,
+    }
+    if isinstance(turn.intent, Actions):
+        fields["actions"] = [action.tool for action in turn.intent.actions]
+    fields |= {"tokens_in": usage.input_tokens, "tokens_out": usage.output_tokens, "seconds": round(turn.seconds, 3)}
+    if turn.anomalies:
+        fields["anomalies"] = [anomaly.value for anomaly in turn.anomalies]
+    if turn.attempts:
+        fields["attempts"] = [f"{attempt.target} {attempt.code}" for attempt in turn.attempts]
+    return fields
+
+
+def _steps(run: Run) -> int:
+    return len(run.steps) + (run.turn is not None)
+
+
+def _present(fields: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if value is not None and value != ""}
+
+
+def _json(event: EventDict, **_: Any) -> str:
+    try:
+        return orjson.dumps(event, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+    except TypeError:  # lone surrogates, integers beyond 64 bits
+        return json.dumps(event, default=str)
