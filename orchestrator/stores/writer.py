@@ -1,0 +1,203 @@
+"""The one thread of this process that writes to a SQLite file: group commit.
+
+The event loop hands over what its current turn has gathered; the thread drains whatever is there into one transaction; the
+callers are answered, all at once, when that transaction is on the disk. Nothing waits for a window: a busy disk makes its
+own batches. Several processes may share the file: each batch begins with the write lock, so what it reads is what it changes.
+
+A batch is a handful of SQLite calls whatever its size. Each call gives up the interpreter lock, and a busy event loop may
+take 5 ms to give it back: two calls an append would cost a batch of 200 two seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, TypeAlias
+
+from orchestrator.stores.batch import Append, conflict
+from orchestrator.stores.file import SQL, connect, failure, migrate
+
+FULL_BATCH = 1000
+"""Jobs after which a transaction is closed even though more are waiting: bounds latency and memory."""
+
+CHUNKS = (128, 16, 1)
+"""Rows of one INSERT: few distinct statements, so that each stays prepared; 5 x 128 parameters fit every SQLite."""
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    """Something else to do inside the writer's transaction. `run` may be called again if the batch had to be redone."""
+
+    run: Callable[[sqlite3.Connection], Any]
+    result: Any = None
+    error: BaseException | None = None
+    future: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+Job: TypeAlias = Append | Work
+
+
+class Writer:
+    """`done(jobs)` is called in the event loop when these jobs are durable or have failed (then `job.error` says why)."""
+
+    def __init__(self, path: Path, busy: float, done: Callable[[Sequence[Job]], None]) -> None:
+        self._path, self._busy, self._done = path, busy, done
+        self._loop = asyncio.get_running_loop()
+        self._queue: SimpleQueue[list[Job] | None] = SimpleQueue()
+        self._gathered: list[Job] = []
+        self._connection: sqlite3.Connection | None = None
+        self._thread = threading.Thread(target=self._write_on, name=f"writer of {path.name}", daemon=True)
+        self._thread.start()
+
+    def submit(self, job: Job) -> None:
+        """Hand the job over at the end of this turn of the event loop, with all others of the turn."""
+        if not self._gathered:
+            self._loop.call_soon(self._hand_over)
+        self._gathered.append(job)
+
+    async def close(self) -> None:
+        """Write what has been handed over, and end the thread."""
+        self._hand_over()
+        self._queue.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _hand_over(self) -> None:
+        if self._gathered:
+            self._queue.put(self._gathered)
+            self._gathered = []
+
+    def _write_on(self) -> None:
+        more: list[Job] | None = []
+        while more is not None:
+            more = self._queue.get()
+            batch = more or []
+            while more is not None and len(batch) < FULL_BATCH and not self._queue.empty():
+                more = self._queue.get()
+                batch.extend(more or ())
+            if batch:
+                self._commit(batch)
+                with suppress(RuntimeError):  # the loop was closed under us: nobody is left to be told
+                    self._loop.call_soon_threadsafe(self._done, batch)
+        self._drop()
+
+    def _commit(self, batch: Sequence[Job]) -> None:
+        """Make the whole batch durable; if that fails, each job for itself, so that one cannot spoil the others."""
+        try:
+            self._transact(batch)
+        except Exception as error:  # noqa: BLE001  a border: the thread outlives any job, and the callers are told
+            self._drop()
+            busy = isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if len(batch) > 1 and not busy:
+                for job in batch:
+                    self._commit([job])
+            else:
+                for job in batch:
+                    job.error = failure(self._path, error)
+
+    def _transact(self, batch: Sequence[Job]) -> None:
+        fresh = self._connection is None
+        connection = self._connection = self._connection or connect(self._path, self._busy)
+        connection.execute("BEGIN IMMEDIATE")
+        if fresh:
+            migrate(connection, self._path)
+        for alone, jobs in groupby(batch, _alone):
+            if not alone:
+                _append(connection, [job for job in jobs if isinstance(job, Append)])
+                continue
+            for job in jobs:
+                _one(connection, job, self._path)
+        connection.execute("COMMIT")
+
+    def _drop(self) -> None:
+        """Close the connection (which rolls back); the next batch opens a fresh one."""
+        if self._connection:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+
+
+def _alone(job: Job) -> bool:
+    return isinstance(job, Work) or bool(job.enlist)
+
+
+def _one(connection: sqlite3.Connection, job: Job, path: Path) -> None:
+    """A job that runs foreign SQL: what it did is undone if it fails, and the rest of the batch goes on."""
+    job.error = None
+    try:
+        with _savepoint(connection):
+            if isinstance(job, Work):
+                job.result = job.run(connection)
+                return
+            _append(connection, [job])
+            for sql, parameters in () if job.error else job.enlist:
+                connection.execute(sql, parameters)
+    except Exception as error:
+        if not connection.in_transaction:
+            raise
+        job.error = failure(path, error)
+
+
+@contextmanager
+def _savepoint(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("SAVEPOINT job")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK TO job")
+            connection.execute("RELEASE job")
+        raise
+    connection.execute("RELEASE job")
+
+
+def _append(connection: sqlite3.Connection, jobs: Sequence[Append]) -> None:
+    """Write those that continue their run, mark the others as Conflicts."""
+    wanted = json.dumps(list({job.run_id for job in jobs}))
+    (found,) = connection.execute(SQL["heads"], (wanted,)).fetchone()
+    heads = {run_id: (last_seq, epoch) for run_id, last_seq, epoch in json.loads(found)}
+    accepted = []
+    for job in jobs:
+        last_seq, epoch = heads.get(job.run_id, (0, 0))
+        job.error = conflict(job, last_seq, epoch) if last_seq != job.seq or epoch > job.epoch else None
+        if job.error is None:
+            heads[job.run_id] = (job.last, epoch)
+            accepted.append(job)
+    for job in accepted:
+        if job.seq == 0:
+            head = job.change.head or ("", "", "", "", "", None)
+            connection.execute(SQL["begin"], (job.run_id, job.at, *_news(job), *head))
+    _insert(connection, "advance", [(job.run_id, *_news(job)) for job in accepted if job.seq])
+    for job in accepted:
+        if job.change.outcome:
+            connection.execute(SQL["finish"], (job.change.ended_at, job.change.outcome, job.run_id))
+    rows = [
+        (job.run_id, seq, job.at, job.epoch, body.decode())
+        for job in accepted
+        for seq, body in enumerate(job.bodies, job.seq + 1)
+    ]
+    _insert(connection, "enter", rows)
+    for job in accepted:
+        for digest, body in job.blobs.items():
+            connection.execute(SQL["keep"], (digest, job.run_id, body))
+
+
+def _news(job: Append) -> tuple[float, str, int, int]:
+    return job.at, job.change.last_kind, job.last, job.change.steps
+
+
+def _insert(connection: sqlite3.Connection, query: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    start = 0
+    for size in CHUNKS:
+        while len(rows) - start >= size:
+            marks = ",".join([f"({','.join('?' * len(rows[start]))})"] * size)
+            values: Iterable[Any] = (value for row in rows[start : start + size] for value in row)
+            connection.execute(SQL[query].replace("/* rows */", marks), tuple(values))
+            start += size
