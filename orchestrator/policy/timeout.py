@@ -1,0 +1,88 @@
+"""Time limits. What comes after the limit is void, even where the callee swallowed its cancellation and answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from typing import Any, TypeVar
+
+from orchestrator.errors import ConfigError, Timeout
+from orchestrator.policy.call import DEADLINE, Ask, Call, I, O, Policy
+
+T = TypeVar("T")
+
+
+def timeout(seconds: float, target: str = "the callee") -> Policy:
+    """The whole call within `seconds`, and within the deadline of the Ask.
+
+    Raises Timeout: TIMEOUT when the callee was slow, DEADLINE when the run had no time left. A callee that swallows its
+    cancellation cannot turn it into a result.
+    """
+    if seconds <= 0:
+        raise ConfigError(f"timeout of {target} is {seconds} s: write a number of seconds above 0")
+
+    def policy(call: Call[Ask[I], O], /) -> Call[Ask[I], O]:
+        async def timed(ask: Ask[I]) -> O:
+            now = asyncio.get_running_loop().time()
+            left = ask.deadline - now
+            if left <= 0:
+                raise Timeout(DEADLINE, f"no time left to ask {target}: the run's deadline has passed")
+            short = left < seconds
+            late = (
+                Timeout(DEADLINE, f"{target} had not answered when the run's deadline passed ({left:.3g} s were left)")
+                if short
+                else Timeout("TIMEOUT", f"{target} did not answer within {seconds:g} s; what it did is not known")
+            )
+            return await within(call(ask), now + (left if short else seconds), late)
+
+        return timed
+
+    return policy
+
+
+async def within(work: Awaitable[T], until: float, late: Timeout) -> T:
+    """The result of `work`, or `late` once the loop's clock shows `until`. Neither timeout nor cancellation can be swallowed."""
+    task = asyncio.current_task()
+    cancels = task.cancelling() if task else 0
+    try:
+        async with asyncio.timeout_at(until) as scope:
+            result = await work
+    except TimeoutError as error:
+        if not scope.expired():
+            raise _own(error) from error
+    finally:
+        if task and task.cancelling() > cancels:
+            raise asyncio.CancelledError
+        if scope.expired():
+            raise late
+    return result
+
+
+def _own(error: TimeoutError) -> Timeout:
+    return Timeout("TIMEOUT", f"the callee gave up by itself: {error or 'its own time limit'}")
+
+
+async def paced(stream: AsyncIterator[T], first: float, between: float, target: str = "the model") -> AsyncIterator[T]:
+    """The stream, with at most `first` seconds to its first item and `between` to each later one; else Timeout (TIMEOUT)."""
+    loop = asyncio.get_running_loop()
+    items, seconds, wait = 0, first, "to the first token"
+    try:
+        while True:
+            late = Timeout("TIMEOUT", f"{target} let {seconds:g} s pass {wait} (token {items + 1})")
+            item = await within(_next(stream), loop.time() + seconds, late)
+            if isinstance(item, _End):
+                return
+            items, seconds, wait = items + 1, between, "between two tokens"
+            yield item
+    finally:
+        close: Any = getattr(stream, "aclose", None)
+        if close is not None:
+            await close()
+
+
+class _End:
+    """Stands for the end of a stream where a value is wanted."""
+
+
+async def _next(stream: AsyncIterator[T]) -> T | _End:
+    return await anext(stream, _End())
