@@ -21,6 +21,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class OrchestratorError(Exception):
     """Root of all errors that this package raises on purpose."""
@@ -31,7 +33,11 @@ class ConfigError(OrchestratorError):
 
 
 class CallError(OrchestratorError):
-    """A call to a model or a tool failed; `code` is from a closed list, `retry_after` is in seconds or None."""
+    """A call to a model or a tool failed.
+
+    `code` is from a closed list; `retry_after` is in seconds; `status` is the HTTP status, if there was one. `attempts` holds
+    the `core.events.Attempt` of every try, where the caller keeps them.
+    """
 
     def __init__(self, code: str, message: str, *, retry_after: float | None = None, status: int | None = None) -> None:
         super().__init__(f"{code}: {message}")
@@ -39,6 +45,7 @@ class CallError(OrchestratorError):
         self.message = message
         self.retry_after = retry_after
         self.status = status
+        self.attempts: tuple[Any, ...] = ()
 
 
 class Transient(CallError):

@@ -44,6 +44,24 @@ class Timeouts(_Table):
     whole: float = 300.0
 
 
+class Retry(_Table):
+    """At most `attempts` tries of one call within `total` seconds; delays grow from `base` to `cap` seconds, with full jitter."""
+
+    attempts: int = Field(default=4, ge=1)
+    total: float = Field(default=120.0, gt=0)
+    base: float = Field(default=0.5, gt=0)
+    cap: float = Field(default=20.0, gt=0)
+
+
+class Limit(_Table):
+    """At most `at_once` calls under way, and `calls` and `tokens` in any `window` seconds, all runs together. None is no limit."""
+
+    at_once: int | None = Field(default=None, ge=1)
+    calls: int | None = Field(default=None, ge=1)
+    tokens: int | None = Field(default=None, ge=1)
+    window: float = Field(default=60.0, gt=0)
+
+
 class ModelSettings(_Table):
     """One model behind one endpoint. `stop` is how stop sequences are sent: not at all, plainly, or for replies that start with the label."""
 
@@ -60,6 +78,8 @@ class ModelSettings(_Table):
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     price: Price | None = None
     timeouts: Timeouts = Timeouts()
+    retry: Retry = Retry()
+    limit: Limit | None = None
     extra: dict[str, Any] = {}
 
     @field_validator("base_url")

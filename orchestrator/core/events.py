@@ -253,6 +253,7 @@ class RunEnded:
     missing: str | None = None
     code: str | None = None
     detail: str = ""
+    attempts: tuple[Attempt, ...] = ()
     kind: Literal["run_ended"] = "run_ended"
 
 

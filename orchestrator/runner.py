@@ -1,0 +1,149 @@
+"""The heart of the imperative shell: ask `decide`, perform the command, record what happened, ask again.
+
+Everything else is a port: a store to append to, a model to ask, a toolbox to call, observers to tell (after the append, never
+before). A failure of a tool is an Observation; a failure of the model ends the run by its name; a failure of the store is an
+exception, and the run is let go of without a word in its trace: it will be claimed again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from orchestrator.core.decide import AskModel, CallTools, Command, Record, Wait, decide
+from orchestrator.core.events import Action, ActionStarted, Entry, Event, Outcome, RunEnded, Waiting
+from orchestrator.core.guard import facts_in_thought
+from orchestrator.core.prompt import Delta
+from orchestrator.core.run import Run, evolve, replay
+from orchestrator.errors import CallError, StoreError
+from orchestrator.model import Model, Models
+from orchestrator.stores import Store
+from orchestrator.toolbox import Called, Context, Toolbox
+
+Observer = Callable[[Run, Entry], None]
+"""Told of each entry once it is durable, with the run as it was before. Must not raise, must not block."""
+
+Listener = Callable[[str, Delta], None]
+"""Told of each streamed piece of a reply (run id, piece), before it is durable: for showing, never for believing."""
+
+
+def _deaf(_run_id: str, _delta: Delta) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """What a run is driven with. `clock` gives unix seconds; `stopping` is asked between steps: True lets the run go."""
+
+    store: Store
+    models: Models
+    toolbox: Toolbox
+    observers: tuple[Observer, ...] = ()
+    listener: Listener = _deaf
+    clock: Callable[[], float] = time.time
+    stopping: Callable[[], bool] = lambda: False
+    secrets: tuple[str, ...] = ()
+
+
+async def drive(run_id: str, ports: Ports, *, epoch: int = 0) -> Run:
+    """Take a run as far as it goes: to its end, to a Wait, or until told to stop. Returns it as it then stands.
+
+    StoreError (Conflict: another worker has it) means: let go.
+    """
+    session = Session(replay(await ports.store.read(run_id)), ports, epoch)
+    while not ports.stopping() and (command := decide(session.run, ports.clock())) is not None:
+        if isinstance(command, Wait):
+            break
+        await session.perform(command)
+    return session.run
+
+
+@dataclass(slots=True)
+class Session:
+    """One run in one process: the value as it stands, and the only place that appends to its trace."""
+
+    run: Run
+    ports: Ports
+    epoch: int = 0
+    _model: Model | None = None
+    _appending: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def perform(self, command: Command) -> None:
+        """Do what was decided and record what came of it."""
+        match command:
+            case Record(event=event):
+                await self.record(event)
+            case AskModel():
+                await self._ask(command)
+            case CallTools(actions=actions):
+                await self._call(actions)
+            case Wait():
+                await asyncio.sleep(0)
+
+    async def record(self, *events: Event, blobs: Mapping[str, bytes] | None = None) -> None:
+        """Append, fold in, tell the observers: in this order, one caller at a time."""
+        async with self._appending:
+            run, now = self.run, self.ports.clock()
+            for entry in await self.ports.store.append(run.run_id, run.seq, events, at=now, epoch=self.epoch, blobs=blobs or {}):
+                before, self.run = self.run, evolve(self.run, entry)
+                for observe in self.ports.observers:
+                    observe(before, entry)
+
+    async def _ask(self, ask: AskModel) -> None:
+        run = self.run
+        self._model = self._model or self.ports.models.open(run)
+        try:
+            async with asyncio.timeout(self._left()):
+                turn = await self._model.turn(run, ask, lambda delta: self.ports.listener(run.run_id, delta))
+        except TimeoutError:
+            return  # the run's own deadline: decide sees it
+        except CallError as error:
+            await self.record(RunEnded(Outcome.MODEL_FAILED, code=error.code, detail=error.message, attempts=error.attempts))
+            return
+        await self.record(turn if any(step.observations for step in run.steps) else facts_in_thought(turn, run.start.goal))
+
+    async def _call(self, actions: tuple[Action, ...]) -> None:
+        run = self.run
+        fresh = tuple(ActionStarted(each.id, f"{run.run_id}:{each.id}") for each in actions if each.id not in run.begun)
+        if fresh:
+            await self.record(*fresh)
+        with contextlib.suppress(TimeoutError):  # the run's own deadline: decide sees it, and closes what is still open
+            async with asyncio.timeout(self._left()):
+                await _together(self._observe(action, resumed=action.id in run.begun) for action in actions)
+
+    async def _observe(self, action: Action, *, resumed: bool) -> None:
+        start = self.run.start
+        context = Context(self.run.run_id, action.id, f"{self.run.run_id}:{action.id}", tenant=start.tenant)
+        called = await self._called(action, context, resumed=resumed)
+        if called.pending is not None:
+            pending = called.pending
+            await self.record(Waiting(action.id, pending.until, token=pending.token, poll=pending.poll))
+            return
+        blobs = {called.observation.digest: called.raw} if called.raw is not None and called.observation is not None else {}
+        if called.observation is not None:
+            await self.record(called.observation, blobs=blobs)
+
+    async def _called(self, action: Action, context: Context, *, resumed: bool) -> Called:
+        spec = self.run.tool(action.tool)
+        if resumed and spec is not None and spec.reconcilable and not spec.repeatable:
+            return await self.ports.toolbox.reconcile(action, context)
+        limit = self.run.start.limits.observation_chars
+        return await self.ports.toolbox.call(action, context=context, limit=limit, secrets=self.ports.secrets)
+
+    def _left(self) -> float | None:
+        """Seconds to the run's deadline; None without one."""
+        deadline = self.run.start.limits.deadline
+        return None if deadline is None else max(0.0, self.run.started_at + deadline - self.ports.clock())
+
+
+async def _together(calls: Iterable[Coroutine[None, None, None]]) -> None:
+    """All side by side. Tools do not raise; a store that does takes the whole batch down with that one error."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for call in calls:
+                group.create_task(call)
+    except* StoreError as several:
+        raise several.exceptions[0] from None
