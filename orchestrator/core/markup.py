@@ -1,0 +1,70 @@
+"""What a native reply's text may be besides an answer: a call that the server failed to parse, or the honest way out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from orchestrator.core.arguments import literal, names
+from orchestrator.core.spec import Json, ToolSpec
+from orchestrator.core.text.marks import marks
+from orchestrator.core.text.words import FINISH, Kind
+
+_NAME = re.compile(r"[\s*_`]{0,9}([^\s\[(（【{:：*`]{1,100})")
+_LEFTOVER = re.compile(r"</(?:tool_calls?|function_calls?|function|invoke|parameter|arg_value)>\s*\Z", re.IGNORECASE)
+_LEAD = r"[\s*_#>\"'“「`]{0,20}"
+_GAP = r"[ \t]{0,4}"
+_WAY_OUT = re.compile(
+    rf"{_LEAD}(?:insufficient(?: (?:information|data|evidence))?{_GAP}[:：,，;.—-]{{1,3}}{_GAP}(?:missing\b)?"
+    rf"|(?:资料|信息|证据|資料|資訊|證據)不足{_GAP}(?:[:：,，;；。—-]{{1,3}}{_GAP}(?:缺少|缺乏|缺)?|缺少|缺乏|缺)){_GAP}[:：]?([^\n]*)",
+    re.IGNORECASE,
+)
+_NAME_KEYS = ("name", "tool", "tool_name", "action", "function")
+_INPUT_KEYS = ("arguments", "parameters", "input", "args", "action_input", "tool_input", "params")
+_INVISIBLE = re.compile(r"[\s\u00ad\u200b-\u200f\u2060\ufeff]+")
+
+
+def blank(text: str) -> bool:
+    """Nothing that a reader would see."""
+    return not _INVISIBLE.sub("", text)
+
+
+def holds_call(text: str, tools: Sequence[ToolSpec]) -> bool:
+    """Is there call or result markup of a text dialect, or a call of one of these tools as JSON or as an `Action:` line?
+
+    In code spans and fences it is text, for an answer may explain a tag; unless the fence is all there is.
+    """
+    body = _unfenced(text.strip())
+    for mark in marks(body):
+        if mark.kind in (Kind.CALL, Kind.OBSERVATION) and not mark.label:
+            return True
+        if mark.kind is Kind.ACTION and mark.label:
+            named = _NAME.match(body, mark.end)
+            if named and (named[1].casefold() in FINISH or names(named[1], tools)[0] is not None):
+                return True
+    if _LEFTOVER.search(body):
+        return True
+    return body[:1] in ("{", "[") and _is_call(literal(body)[1], tools)
+
+
+def missing(answer: str) -> str | None:
+    """What the answer says it lacks, when it begins with the honest way out; None otherwise."""
+    found = _WAY_OUT.match(answer)
+    return (found[1].strip(" \t.。*_\"'”」`") or answer.strip()) if found else None
+
+
+def _unfenced(body: str) -> str:
+    mark = body[:3]
+    whole = mark in ("```", "~~~") and body.endswith(mark) and body.count(mark) == 2
+    return body.partition("\n")[2][:-3].strip() if whole else body
+
+
+def _is_call(value: Json, tools: Sequence[ToolSpec]) -> bool:
+    if isinstance(value, list):
+        value = value[0] if value else None
+    if not isinstance(value, dict):
+        return False
+    if isinstance(inner := value.get("function"), dict):
+        value = inner
+    named = any(isinstance(name := value.get(key), str) and names(name, tools)[0] is not None for key in _NAME_KEYS)
+    return named and any(key in value for key in _INPUT_KEYS)
