@@ -10,15 +10,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.core.decide import AskModel, CallTools, Command, Record, Wait, decide
-from orchestrator.core.events import Action, ActionStarted, Entry, Event, Outcome, RunEnded, Waiting
+from orchestrator.core.events import (
+    Action,
+    ActionStarted,
+    Decision,
+    Entry,
+    Event,
+    Observation,
+    Outcome,
+    RunEnded,
+    Waiting,
+)
 from orchestrator.core.guard import facts_in_thought
 from orchestrator.core.prompt import Delta
 from orchestrator.core.run import Run, evolve, replay
-from orchestrator.errors import CallError, StoreError
+from orchestrator.errors import CallError, Conflict, IllegalEvent, StoreError
 from orchestrator.model import Model, Models
 from orchestrator.stores import Store
 from orchestrator.toolbox import Called, Context, Toolbox
@@ -84,13 +94,40 @@ class Session:
                 await asyncio.sleep(0)
 
     async def record(self, *events: Event, blobs: Mapping[str, bytes] | None = None) -> None:
-        """Append, fold in, tell the observers: in this order, one caller at a time."""
+        """Append, fold in, tell the observers: in this order, one caller at a time.
+
+        Where a person or a callback has written meanwhile, their word is folded in first; what is then out of place is dropped.
+        """
         async with self._appending:
-            run, now = self.run, self.ports.clock()
-            for entry in await self.ports.store.append(run.run_id, run.seq, events, at=now, epoch=self.epoch, blobs=blobs or {}):
-                before, self.run = self.run, evolve(self.run, entry)
-                for observe in self.ports.observers:
-                    observe(before, entry)
+            while True:
+                run, now = self.run, self.ports.clock()
+                try:
+                    entries = await self.ports.store.append(run.run_id, run.seq, events, at=now, epoch=self.epoch, blobs=blobs or {})
+                except Conflict as conflict:
+                    await self._catch_up(conflict)
+                    if not _fits(self.run, events, now):
+                        return
+                else:
+                    self._fold(entries)
+                    return
+
+    def _fold(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            before, self.run = self.run, evolve(self.run, entry)
+            for observe in self.ports.observers:
+                observe(before, entry)
+
+    async def _catch_up(self, conflict: Conflict) -> None:
+        """Fold in what outsiders wrote. Anything that only another worker writes means: the run is lost to it, let go."""
+        row = await self.ports.store.row(self.run.run_id)
+        missed = await self.ports.store.read(self.run.run_id, self.run.seq)
+        outsiders = all(
+            isinstance(entry.event, Decision) or (isinstance(entry.event, Observation) and entry.event.id in self.run.waiting)
+            for entry in missed
+        )
+        if row is None or row.epoch > self.epoch or not missed or not outsiders:
+            raise conflict
+        self._fold(missed)
 
     async def _ask(self, ask: AskModel) -> None:
         run = self.run
@@ -110,6 +147,8 @@ class Session:
         fresh = tuple(ActionStarted(each.id, f"{run.run_id}:{each.id}") for each in actions if each.id not in run.begun)
         if fresh:
             await self.record(*fresh)
+        if self.run.cancelled is not None:
+            return
         with contextlib.suppress(TimeoutError):  # the run's own deadline: decide sees it, and closes what is still open
             async with asyncio.timeout(self._left()):
                 await _together(self._observe(action, resumed=action.id in run.begun) for action in actions)
@@ -137,6 +176,15 @@ class Session:
         """Seconds to the run's deadline; None without one."""
         deadline = self.run.start.limits.deadline
         return None if deadline is None else max(0.0, self.run.started_at + deadline - self.ports.clock())
+
+
+def _fits(run: Run, events: Sequence[Event], at: float) -> bool:
+    """Can these events still follow?"""
+    try:
+        replay((Entry(run.run_id, seq, at, event) for seq, event in enumerate(events, run.seq + 1)), run)
+    except IllegalEvent:
+        return False
+    return True
 
 
 async def _together(calls: Iterable[Coroutine[None, None, None]]) -> None:
