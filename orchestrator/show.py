@@ -58,7 +58,11 @@ def tree(trace: Trace, *, whole: bool = False, raw: Mapping[str, bytes] | None =
         try:
             run = evolve(run, entry)
         except IllegalEvent as error:
-            root.add(Text(plain(f"damaged: {error}; {len(trace) - before.seq} entries from here on are not shown"), "bold red"))
+            root.add(
+                Text(
+                    plain(f"damaged: {error}; {len(trace) - before.seq} entries from here on are not shown"), "bold red"
+                )
+            )
             break
         if isinstance(event, RunStarted):
             root = branch = Tree(head(entry.run_id, event, entry.at))
@@ -115,15 +119,15 @@ def observation_line(seen: Observation, *, whole: bool = False) -> Text:
     return _labelled("Observation", _cut(seen.content, whole), "red" if seen.status == "error" else "")
 
 
-def ending(run: Run) -> Text:
-    """How the run ended, and what it took; "" while it is open."""
+def ending(run: Run, *, answer: bool = True) -> Text:
+    """How the run ended (or that it is open), what it says, and what it took."""
     if run.ended is None:
         return Text("open", "yellow")
     ended = run.ended
     text = Text(f"{ended.outcome}", "bold green" if ended.outcome in _GOOD else "bold red")
-    for part in (ended.detail, f"missing: {ended.missing}" if ended.missing else "", ended.answer or ""):
-        if part:
-            text.append(f"\n{plain(part)}", "")
+    missing = f"missing: {ended.missing}" if ended.missing else ""
+    for part in filter(None, (ended.detail, missing, ended.answer if answer else None)):
+        text.append(f"\n{plain(part)}", "")
     return text.append(f"\n{figures(run)}", "dim")
 
 

@@ -1,0 +1,219 @@
+"""Settings in, Ports out: the one place that knows how the parts are put together, and how a run is begun.
+
+Every door (the command line, the HTTP control plane, the in-process Agent, the worker) comes in through here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from orchestrator.core.decide import Wait, decide
+from orchestrator.core.events import RunStarted
+from orchestrator.core.run import Run
+from orchestrator.core.spec import Language, Protocol, ToolSpec
+from orchestrator.errors import ConfigError
+from orchestrator.model import EndpointModels
+from orchestrator.runner import Listener, Observer, Ports, drive
+from orchestrator.settings import Settings, limits_of
+from orchestrator.stores import Store
+from orchestrator.stores.memory import MemoryStore
+from orchestrator.stores.sqlite import SqliteStore
+from orchestrator.toolbox import Toolbox
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: sorts as it counts, and has no i, l, o, u
+LOOK = 1.0
+STORES = "memory, sqlite:///PATH, or postgresql://USER@HOST/NAME"
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What to run. None leaves the choice to the agent's settings.
+
+    `tools` names those to offer (None: all that the agent may use). `deadline` is in seconds, `max_tokens` and `max_cost` are for
+    the whole run.
+    """
+
+    goal: str
+    agent: str = "default"
+    model: str | None = None
+    protocol: Protocol | None = None
+    language: Language | None = None
+    instructions: str | None = None
+    tools: tuple[str, ...] | None = None
+    max_steps: int | None = None
+    deadline: float | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    tenant: str = ""
+    run_kind: str | None = None
+    min_steps: int | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+_REQUEST = TypeAdapter(RunRequest)
+
+
+def parse_request(raw: Mapping[str, Any], place: str) -> RunRequest:
+    """A request that somebody else wrote. ConfigError names the place (a file and line, a body) and the field."""
+    try:
+        return _REQUEST.validate_python(dict(raw))
+    except ValidationError as error:
+        problems = (f"{'.'.join(map(str, each['loc'])) or 'request'}: {each['msg']}" for each in error.errors())
+        raise ConfigError(f"{place}: {'; '.join(problems)}") from error
+
+
+async def submit(ports: Ports, settings: Settings, request: RunRequest) -> str:
+    """Begin a run: append its RunStarted and give back its id. ConfigError when the request names what is not there."""
+    first = started(settings, ports.toolbox.specs, request)
+    run_id = new_run_id(ports.clock())
+    await ports.store.append(run_id, 0, (first,), at=ports.clock())
+    return run_id
+
+
+def started(settings: Settings, offered: Sequence[ToolSpec], request: RunRequest) -> RunStarted:
+    """The first event of a run: the agent of the settings, with what the request changes."""
+    if not request.goal.strip():
+        raise ConfigError("the question is empty: write what the agent is to find out")
+    spec, limits = asked(settings, request.agent, request.model).agent(request.agent)
+    changes = {"protocol": request.protocol, "language": request.language, "instructions": request.instructions}
+    spec = replace(spec, **{key: value for key, value in changes.items() if value is not None})
+    limits = limits_of(
+        limits,
+        max_steps=request.max_steps,
+        deadline=request.deadline,
+        max_tokens=request.max_tokens,
+        max_cost=request.max_cost,
+    )
+    names = settings.agents[request.agent].tools if request.tools is None else request.tools
+    return RunStarted(
+        request.goal,
+        spec,
+        limits,
+        chosen(offered, names),
+        tenant=request.tenant,
+        run_kind=request.run_kind,
+        min_steps=request.min_steps,
+        labels=request.labels,
+    )
+
+
+def asked(settings: Settings, agent: str, model: str | None) -> Settings:
+    """The settings with another model for this agent. ConfigError when there is no such model."""
+    if model is None or agent not in settings.agents:
+        return settings
+    settings.model(model)
+    changed = settings.agents[agent].model_copy(update={"models": (model,)})
+    return settings.model_copy(update={"agents": {**settings.agents, agent: changed}})
+
+
+def chosen(offered: Sequence[ToolSpec], names: Sequence[str] | None) -> tuple[ToolSpec, ...]:
+    """The tools of these names, in this order; all of them for None. ConfigError for a name that is not there."""
+    if names is None:
+        return tuple(offered)
+    by_name = {spec.name: spec for spec in offered}
+    missing = [name for name in names if name not in by_name]
+    if missing:
+        raise ConfigError(
+            f"no tool {', '.join(missing)}: there are {', '.join(sorted(by_name)) or 'none'} (setting `tools`)"
+        )
+    return tuple(by_name[name] for name in dict.fromkeys(names))
+
+
+def new_run_id(now: float) -> str:
+    """26 characters: the milliseconds of `now`, then 80 random bits. Ids sort by time."""
+    number = (int(now * 1000) << 80) | secrets.randbits(80)
+    return "".join(_ALPHABET[(number >> shift) & 31] for shift in range(125, -1, -5))
+
+
+def make_store(url: str) -> Store:
+    """The store that a URL names, not opened yet. ConfigError when it names none."""
+    scheme, _, rest = url.partition(":")
+    if url in {"memory", "memory:", "memory://"}:
+        return MemoryStore()
+    if scheme == "sqlite" and rest.startswith("///") and len(rest) > len("///"):
+        return SqliteStore(_with_folder(Path(rest.removeprefix("///"))))
+    if scheme in {"postgresql", "postgres"}:
+        return _postgres(url)
+    raise ConfigError(f"store = {url!r} is no store: write {STORES}")
+
+
+def _with_folder(path: Path) -> Path:
+    """The path, once its folder is there."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"store: the folder {path.parent} cannot be made: {error.strerror}; choose another path"
+        ) from error
+    return path
+
+
+def _postgres(url: str) -> Store:
+    try:
+        from orchestrator.stores.postgres import PostgresStore  # noqa: PLC0415  an optional driver
+    except ImportError as error:
+        raise ConfigError(f"store = {url!r} needs the extra: pip install 'orchestrator[postgres]' ({error})") from error
+    return PostgresStore(url)
+
+
+def shipped_tools() -> Path:
+    """The folder of tools that comes with the package: `tools/` beside it in a checkout, `_tools` inside it in a wheel."""
+    package = Path(__file__).parent
+    checkout = package.parent / "tools"
+    return checkout if (package.parent / "pyproject.toml").is_file() and checkout.is_dir() else package / "_tools"
+
+
+def make_toolbox(settings: Settings) -> Toolbox:
+    """The tools that the settings name, or the shipped ones."""
+    return Toolbox.load(settings.tools or (str(shipped_tools()),), threads=settings.tool_threads)
+
+
+def secrets_of(settings: Settings) -> tuple[str, ...]:
+    """Every configured secret, to be masked in logs and Observations."""
+    return tuple(filter(None, (model.api_key.get_secret_value() for model in settings.models.values())))
+
+
+@asynccontextmanager
+async def open_ports(
+    settings: Settings,
+    *,
+    store: Store | None = None,
+    toolbox: Toolbox | None = None,
+    observers: tuple[Observer, ...] = (),
+    listener: Listener | None = None,
+) -> AsyncIterator[Ports]:
+    """All that a run needs, open. A `store` that is given is the caller's to open and close."""
+    async with EndpointModels(settings) as models:
+        kept = store or await _opened(settings.store)
+        try:
+            ports = Ports(kept, models, toolbox or make_toolbox(settings), observers, secrets=secrets_of(settings))
+            yield ports if listener is None else replace(ports, listener=listener)
+        finally:
+            if store is None:
+                await kept.close()
+
+
+async def _opened(url: str) -> Store:
+    store = make_store(url)
+    await store.open()
+    return store
+
+
+async def finish(run_id: str, ports: Ports) -> Run:
+    """Drive a run to its end, through its waits; less far when told to stop.
+
+    While it waits it is looked at every LOOK seconds, for a callback or a Decision that somebody else appends.
+    """
+    while (run := await drive(run_id, ports)).ended is None and not ports.stopping():
+        command = decide(run, ports.clock())
+        until = command.until if isinstance(command, Wait) else ports.clock()
+        await asyncio.sleep(max(0.0, min(until - ports.clock(), LOOK)))
+    return run

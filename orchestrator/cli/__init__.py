@@ -1,0 +1,73 @@
+"""The command line. stdout is the result, stderr the log and the live view; exit codes are in `exits`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from orchestrator.cli import batch, doctor, exits, run, tools, trace
+from orchestrator.cli.context import Context
+from orchestrator.errors import OrchestratorError
+from orchestrator.show import plain
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="orchestrator",
+    help="The asyncio production orchestrator for ReAct agents.",
+    epilog=exits.table(),
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def options(
+    typed: typer.Context,
+    *,
+    config: Annotated[
+        Path | None,
+        typer.Option(envvar="ORCHESTRATOR_CONFIG", help="Settings file; ./orchestrator.toml if there is one."),
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            envvar="ORCHESTRATOR_STORE", help="Where Traces are kept: memory, sqlite:///PATH, postgresql://..."
+        ),
+    ] = None,
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"] | None,
+        typer.Option(envvar="ORCHESTRATOR_LOG_LEVEL", help="What the log on stderr shows; `warning` if not set."),
+    ] = None,
+    log_format: Annotated[
+        Literal["console", "json", "auto"] | None,
+        typer.Option(envvar="ORCHESTRATOR_LOG_FORMAT", help="`auto` is console on a terminal and JSON otherwise."),
+    ] = None,
+) -> None:
+    """The asyncio production orchestrator for ReAct agents: a question in, an answer out, and a Trace that proves it."""
+    typed.obj = Context(config, store, log_level, log_format)
+
+
+app.command()(run.run)
+app.command()(run.resume)
+app.command()(trace.show)
+app.command()(trace.replay)
+app.command()(trace.runs)
+app.command()(batch.batch)
+app.add_typer(tools.app, name="tools")
+app.command()(doctor.doctor)
+app.add_typer(doctor.config, name="config")
+app.command()(doctor.version)
+
+
+def main() -> None:
+    """The console script. An error that was raised on purpose is one line on stderr, and an exit code."""
+    try:
+        app()
+    except OrchestratorError as error:
+        sys.stderr.write(f"{type(error).__name__}: {plain(str(error))}\n")
+        sys.exit(exits.of_error(error))

@@ -1,0 +1,115 @@
+"""`doctor`, `config show` and `version`: is everything there, and what does this process believe?"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from importlib.metadata import version as installed
+
+import typer
+
+from orchestrator.assembly import make_store, make_toolbox
+from orchestrator.cli.context import Context, context, say, say_json, spin
+from orchestrator.cli.exits import Exit
+from orchestrator.cli.run import AsJson
+from orchestrator.core.decide import AskModel
+from orchestrator.core.events import Entry, RunStarted
+from orchestrator.core.run import replay
+from orchestrator.core.spec import AgentSpec, Limits
+from orchestrator.errors import CallError, OrchestratorError
+from orchestrator.model import EndpointModels
+from orchestrator.settings import Settings, redacted
+
+PATIENCE = 30.0
+"""Seconds that a probe of a model may take."""
+
+config = typer.Typer(help="What the settings come to.", no_args_is_help=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+@config.command("show")
+def show(typed: typer.Context) -> None:
+    """All settings as JSON, secrets as asterisks."""
+    say_json(redacted(context(typed).settings))
+
+
+def version() -> None:
+    """The version of the orchestrator, and of Python."""
+    say(f"orchestrator {installed('orchestrator')}, Python {platform.python_version()}")
+
+
+def doctor(typed: typer.Context, *, as_json: AsJson = False) -> None:
+    """Probe the settings, the store, the tools, and each model with one short question."""
+    raise typer.Exit(spin(_doctor(context(typed), as_json=as_json)))
+
+
+async def _doctor(ctx: Context, *, as_json: bool) -> Exit:
+    checks = [check async for check in _checks(ctx)]
+    if as_json:
+        say_json([{"check": check.name, "ok": check.ok, "detail": check.detail} for check in checks])
+    else:
+        width = max(len(check.name) for check in checks)
+        say("\n".join(f"{'ok  ' if check.ok else 'FAIL'}  {check.name:<{width}}  {check.detail}" for check in checks))
+    return Exit.ANSWERED if all(check.ok for check in checks) else Exit.FAILED
+
+
+async def _checks(ctx: Context) -> AsyncIterator[Check]:
+    try:
+        settings = ctx.settings
+    except OrchestratorError as error:
+        yield Check("settings", ok=False, detail=str(error))
+        return
+    yield Check("settings", ok=True, detail=f"{len(settings.agents)} agents, {len(settings.models)} models")
+    yield await _store(settings)
+    yield _tools(settings)
+    if not settings.models:
+        yield Check("models", ok=False, detail="none: set OPENAI_BASE_URL and OPENAI_MODEL (or the ANTHROPIC_ ones)")
+    async with EndpointModels(settings) as models:
+        for check in await asyncio.gather(*(_model(models, settings, name) for name in settings.models)):
+            yield check
+
+
+async def _store(settings: Settings) -> Check:
+    place = settings.store.rpartition("@")[2]
+    try:
+        async with make_store(settings.store) as store:
+            newest = await store.runs(limit=1)
+    except OrchestratorError as error:
+        return Check("store", ok=False, detail=str(error))
+    return Check("store", ok=True, detail=f"{place}, newest run {newest[0].run_id if newest else 'none yet'}")
+
+
+def _tools(settings: Settings) -> Check:
+    try:
+        specs = make_toolbox(settings).specs
+    except OrchestratorError as error:
+        return Check("tools", ok=False, detail=str(error))
+    return Check("tools", ok=bool(specs), detail=f"{len(specs)}: {', '.join(spec.name for spec in specs)}")
+
+
+async def _model(models: EndpointModels, settings: Settings, name: str) -> Check:
+    """One question without tools, straight through codec and endpoint."""
+    found = settings.model(name)
+    agent = AgentSpec(name="doctor", models=(name,), protocol=found.protocol)
+    limits = Limits(deadline=PATIENCE)
+    run = replay((Entry("doctor", 1, time.time(), RunStarted("Say the word ready.", agent, limits)),))
+    label, place = f"model {name}", f"{found.model} at {found.base_url}"
+    try:
+        async with asyncio.timeout(PATIENCE):
+            turn = await models.open(run).turn(run, AskModel(limits.max_output), lambda _: None)
+    except TimeoutError:
+        return Check(label, ok=False, detail=f"{place}: no reply within {PATIENCE:g} s")
+    except CallError as error:
+        return Check(label, ok=False, detail=f"{place}: {error}")
+    return Check(label, ok=True, detail=f"{place}: replied in {turn.seconds:.2f} s, stop reason {turn.stop}")
