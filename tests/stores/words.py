@@ -7,6 +7,7 @@ from orchestrator.core.events import (
     Actions,
     ActionStarted,
     Entry,
+    Event,
     Final,
     ModelTurn,
     Observation,
@@ -29,7 +30,7 @@ ACTING = ActionStarted("1.0", "r/1.0")
 SEEN = Observation("1.0", "search", "success", "Hamburg: 2,500", facts={"city": "Hamburg"}, size=14, digest="d" * 64)
 ANSWER = ModelTurn("Enough.", Final("Hamburg"))
 ENDED = RunEnded(Outcome.ANSWERED, "Hamburg")
-WHOLE = (STARTED, TURN, ACTING, SEEN, ANSWER, ENDED)
+WHOLE: tuple[Event, ...] = (STARTED, TURN, ACTING, SEEN, ANSWER, ENDED)
 
 
 def shape(entries: tuple[Entry, ...]) -> list[tuple[int, str]]:
