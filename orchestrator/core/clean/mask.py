@@ -1,0 +1,124 @@
+"""Secrets are masked before anything else looks at a text: so neither the model, the log nor the trace ever holds one.
+
+Two nets: the values the operator configured, and the shapes of well-known tokens. Every pattern starts at a fixed needle and
+never runs back (possessive), so the time is linear.
+"""
+
+from __future__ import annotations
+
+import re
+
+MASK = "[REDACTED]"
+_START = r"(?<![A-Za-z0-9_-])"
+_TOKENS = (
+    r"(?:sk|rk)[-_](?=[A-Za-z0-9_-]{0,80}?[0-9A-Z])[A-Za-z0-9_-]{16,}+",
+    r"gh[pousr]_[A-Za-z0-9]{20,}+|github_pat_[A-Za-z0-9_]{20,}+|gl(?:pat|dt|rt)-[A-Za-z0-9_-]{16,}+",
+    r"(?:AKIA|ASIA|AKID|LTAI)[A-Za-z0-9]{12,}+",
+    r"AIza[A-Za-z0-9_-]{30,}+|ya29\.[A-Za-z0-9._-]{20,}+",
+    r"xox[a-z]-[A-Za-z0-9-]{10,}+|xapp-[A-Za-z0-9-]{10,}+",
+    r"eyJ[A-Za-z0-9_-]{6,}+\.[A-Za-z0-9_-]{2,}+\.[A-Za-z0-9_-]*+",
+    r"hf_[A-Za-z0-9]{24,}+|npm_[A-Za-z0-9]{30,}+|pypi-[A-Za-z0-9_-]{24,}+|gsk_[A-Za-z0-9]{24,}+|xai-[A-Za-z0-9]{24,}+",
+    r"SG\.[A-Za-z0-9_-]{16,}+\.[A-Za-z0-9_-]{16,}+|whsec_[A-Za-z0-9+/=]{16,}+|dop_v1_[a-f0-9]{32,}+",
+    r"shp(?:at|ca|pa|ss)_[A-Za-z0-9]{24,}+|r8_[A-Za-z0-9]{30,}+|AGE-SECRET-KEY-[A-Z0-9]{20,}+",
+)
+_TOKEN = re.compile(_START + "(?:" + "|".join(_TOKENS) + ")")
+_PEM = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+    r"(?:(?:[^-]|-(?!----)){0,16384}-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|[A-Za-z0-9+/=\s\\]{0,16384}+)"
+)
+_PEM_TAIL = re.compile(
+    r"(?<![A-Za-z0-9+/=\s\\])[A-Za-z0-9+/=\s\\]*+-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+)
+_URL = re.compile(r"(?<=://)([^\s/@:\"'<>]{0,64}):([^\s/@\"'<>]{1,256})@")
+_HOOK = re.compile(
+    r"(hooks\.slack\.com/services/|webhook/send\?key=|open-apis/bot/v2/hook/|robot/send\?access_token=)[A-Za-z0-9/_-]{8,}+"
+)
+_SCHEME = re.compile(
+    r"\b(bearer|basic)([ \t]{1,4})(?=[A-Za-z+/=._~-]{0,80}?[0-9=])[A-Za-z0-9+/=._~-]{12,}+", re.IGNORECASE
+)
+_COOKIE = re.compile(
+    r"((?:set-)?cookie[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?)(?=[^\r\n\"']{0,80}=)[^\r\n\"'\[]{6,4096}", re.IGNORECASE
+)
+_HEADER = re.compile(r"(authorization[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?)(?!\[)[^\r\n\"'\[]{6,4096}", re.IGNORECASE)
+_NAMED = re.compile(
+    r"(passw(?:or)?d|passwd|pwd|passphrase|secret|api[_-]?key|access[_-]?key|secret[_-]?key|access[_-]?token|auth[_-]?token|refresh[_-]?token"
+    r"|session[_-]?token|client[_-]?secret|private[_-]?key|account[_-]?key|credential|密码|口令|密钥)"
+    r"([\"']?[ \t]{0,4}[:=：][ \t]{0,4})([\"']?)([^\s\"'<>,;&{}\[\]()（），；。]{6,512})",
+    re.IGNORECASE,
+)
+_NAMES = ("pass", "pwd", "secret", "key", "token", "credential")
+_NAMES_ELSEWHERE = ("密码", "口令", "密钥")
+_RUN = b"a" * 16
+_RUN_TABLE = bytes(
+    97 if chr(code).isascii() and (chr(code).isalnum() or chr(code) in "-_.+/=~") else 32 for code in range(256)
+)
+_PIECE = 262_144
+
+
+def mask(text: str, secrets: tuple[str, ...] = ()) -> str:
+    """`text` with secrets replaced by `[REDACTED]`. Configured values shorter than 4 characters are ignored: they would hit words."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= 4 and secret in text:
+            text = text.replace(secret, MASK)
+    if len(text) <= _PIECE:
+        return _shapes(text)
+    return "".join(map(_shapes, _pieces(text)))
+
+
+def _pieces(text: str) -> list[str]:
+    """Long texts in pieces that end at a line or word, so that no copy of the whole is made in lower case."""
+    pieces, start = [], 0
+    while start < len(text):
+        end = start + _PIECE
+        if end < len(text):
+            near = text.rfind("\n", end - 8192, end)
+            near = near if near > 0 else text.rfind(" ", end - 8192, end)
+            end = near if near > start else end
+        pieces.append(text[start:end])
+        start = end
+    return pieces
+
+
+def _shapes(text: str) -> str:
+    if _RUN in text.encode("utf-8", "replace").translate(_RUN_TABLE):
+        text = _long_runs(text)
+    if "://" in text:
+        text = _URL.sub(_password_in_url, text)
+    low = text.lower()
+    if "authorization" in low:
+        text = _HEADER.sub(_value_masked, text)
+    if "private key" in low:
+        text = _PEM_TAIL.sub(MASK, _PEM.sub(MASK, text))
+    for needle in _NAMES if low.isascii() else (*_NAMES, *_NAMES_ELSEWHERE):
+        if needle in low:
+            return _NAMED.sub(_named, text)
+    return text
+
+
+def _long_runs(text: str) -> str:
+    """Secrets with at least 16 characters in a row that could be of a token."""
+    text = _TOKEN.sub(MASK, text)
+    if "://" in text:
+        text = _HOOK.sub(_value_masked, text)
+    return _COOKIE.sub(_value_masked, _SCHEME.sub(_scheme_masked, text))
+
+
+def _value_masked(found: re.Match[str]) -> str:
+    return found[1] + MASK
+
+
+def _scheme_masked(found: re.Match[str]) -> str:
+    return found[1] + found[2] + MASK
+
+
+def _password_in_url(found: re.Match[str]) -> str:
+    return f"{found[1]}:{MASK}@"
+
+
+def _named(found: re.Match[str]) -> str:
+    name, between, quote, value = found.groups()
+    odd = any(not char.isalpha() for char in value)
+    if not odd and len(value) < 20:
+        return found[0]
+    bare_in_json = not quote and between[:1] in "\"'"
+    return f'{name}{between}"{MASK}"' if bare_in_json else f"{name}{between}{quote}{MASK}"
