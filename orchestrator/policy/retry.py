@@ -17,6 +17,7 @@ from tenacity import AsyncRetrying, RetryCallState
 
 from orchestrator.errors import CallError, CircuitOpen, ConfigError, Transient
 from orchestrator.policy.call import (
+    CIRCUIT_OPEN,
     DEADLINE,
     Ask,
     Call,
@@ -38,7 +39,8 @@ class RetryRules:
     """At most `attempts` tries within `total` seconds (waiting included); delays grow from `base` to `cap` seconds.
 
     `waits_for_breaker`: wait until an open breaker lets a probe through (such a try is not counted, nothing was sent),
-    instead of failing at once, as a tool does, and a model that has a stand-in.
+    instead of failing at once, as a tool does, and a model that has a stand-in. All runs together retry at most `share` of
+    the endpoint's calls, and `floor` a minute besides.
     """
 
     attempts: int = 4
@@ -46,6 +48,8 @@ class RetryRules:
     base: float = 0.5
     cap: float = 20.0
     waits_for_breaker: bool = False
+    share: float = 0.1
+    floor: float = 10.0
 
     def __post_init__(self) -> None:
         if self.attempts < 1 or self.total <= 0 or not 0 < self.base <= self.cap:
@@ -180,7 +184,8 @@ class _Tries(Generic[I, O]):
         try:
             return await self.call(self.ask)
         except CallError as error:
-            failed(self.ask, self.target, error, started)
+            if error.code != CIRCUIT_OPEN or self.ask.attempts[-1].code != CIRCUIT_OPEN:  # a wait is recorded once
+                failed(self.ask, self.target, error, started)
             self.count(error)
             raise
 

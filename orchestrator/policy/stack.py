@@ -47,7 +47,8 @@ def guard(
     """Build the stack of one endpoint or one tool, once: its limiter, breaker and retry budget are shared by all runs."""
     limiter = Limiter(rules.limit, target, spent=spent, observe=observe) if rules.limit else None
     breaker = Breaker(rules.breaker, target, observe=observe) if rules.breaker else None
-    again = retry(rules.retry, target, budget=RetryBudget(), observe=observe) if rules.retry else None
+    budget = RetryBudget(rules.retry.share, rules.retry.floor) if rules.retry else None
+    again = retry(rules.retry, target, budget=budget, observe=observe) if rules.retry else None
     within = timeout(rules.timeout, target) if rules.timeout is not None else None
     policies: list[Policy] = [each for each in (limiter, again, breaker, within) if each is not None]
     return Guarded(layered(call, *policies), breaker, limiter)
