@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from orchestrator.stores import Store
 from orchestrator.stores.memory import MemoryStore
+from orchestrator.stores.postgres import PostgresStore
 from orchestrator.stores.sqlite import SqliteStore
 from tests.postgres import postgres_server, postgres_url
 
@@ -19,7 +20,7 @@ __all__ = ["postgres_server", "postgres_url"]
 Connect: TypeAlias = Callable[[], Store]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 def connect(request: pytest.FixtureRequest, tmp_path: Path) -> Connect:
     """Makes one more store on the same data, as another process would have it (in memory there is only one)."""
     if request.param == "memory":
@@ -28,7 +29,7 @@ def connect(request: pytest.FixtureRequest, tmp_path: Path) -> Connect:
     if request.param == "sqlite":
         return lambda: SqliteStore(tmp_path / "trace.db", look=0.02)
     url = request.getfixturevalue("postgres_url")
-    raise AssertionError(url)
+    return lambda: PostgresStore(url)
 
 
 @pytest_asyncio.fixture

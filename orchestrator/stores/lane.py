@@ -1,0 +1,208 @@
+"""The one task of this process that writes to PostgreSQL: group commit.
+
+While one batch is on its way the next one gathers; nothing waits for a window. A batch of appends is *one statement*, so a
+client that freezes half-way holds no lock that others would wait for: the server ends what it has begun. Only appends that
+enlist statements of their own need a transaction with several steps.
+
+A connection that breaks leaves a batch whose fate is unknown. It is sent again on a new one: the fence (`last_seq`) lets it
+be written at most once, and what is refused then is compared with what the store holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeAlias
+
+import psycopg
+from psycopg import errors
+
+from orchestrator.errors import StoreError
+from orchestrator.stores.batch import Append, conflict
+from orchestrator.stores.link import SQL, failure, is_lost
+
+Connection: TypeAlias = psycopg.AsyncConnection[tuple[Any, ...]]
+
+FULL_BATCH = 1000
+"""Appends after which a statement is closed even though more are waiting."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
+"""Seconds between tries to reach the server again."""
+
+NO_HEAD = ("", "", "", "", "", None)
+
+
+class Lane:
+    """`done(jobs)` is called when these jobs are durable or have failed (then `job.error` says why).
+
+    `patience` is how many seconds a batch is tried again while the server is away.
+    """
+
+    def __init__(
+        self, connect: Callable[[], Awaitable[Connection]], patience: float, done: Callable[[Sequence[Append]], None]
+    ) -> None:
+        self._connect, self._patience, self._done = connect, patience, done
+        self._connection: Connection | None = None
+        self._waiting: list[Append] = []
+        self._awake = asyncio.Event()
+        self._closing = False
+        self._task = asyncio.create_task(self._write_on(), name="writer of the trace")
+
+    def submit(self, job: Append) -> None:
+        """The job goes with the next batch."""
+        self._waiting.append(job)
+        self._awake.set()
+
+    async def close(self) -> None:
+        """Write what has been handed over, and disconnect."""
+        self._closing = True
+        self._awake.set()
+        await self._task
+
+    async def _write_on(self) -> None:
+        batch: list[Append] = []
+        try:
+            while self._waiting or not self._closing:
+                self._awake.clear()
+                while batch := self._next_batch():
+                    await self._commit(batch, unknown=False)
+                    self._done(batch)
+                if not self._closing:
+                    await self._awake.wait()
+        finally:
+            for job in (*batch, *self._waiting):
+                job.error = job.error or StoreError(
+                    f"run {job.run_id}: the store was closed before the append was confirmed"
+                )
+            self._done([*batch, *self._waiting])
+            await self._drop()
+
+    def _next_batch(self) -> list[Append]:
+        """What can go together: one append a run, and those with statements of their own apart. The rest keeps its order."""
+        batch: list[Append] = []
+        rest: list[Append] = []
+        runs: set[str] = set()
+        for job in self._waiting:
+            apart = bool(batch) and bool(batch[0].enlist) != bool(job.enlist)
+            (rest if apart or job.run_id in runs or len(batch) == FULL_BATCH else batch).append(job)
+            runs.add(job.run_id)
+        self._waiting = rest
+        return batch
+
+    async def _commit(self, batch: Sequence[Append], *, unknown: bool) -> None:
+        """Make the whole batch durable. `unknown`: it may have been written by an earlier try."""
+        loop = asyncio.get_running_loop()
+        deadline, pause = loop.time() + self._patience, FIRST_PAUSE
+        while True:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    connection = await self._connected()
+                    await _write(connection, batch)
+                    await _explain(connection, [job for job in batch if job.error], unknown=unknown)
+            except (psycopg.Error, TimeoutError) as error:
+                lost = is_lost(self._connection, error)
+                if lost:
+                    unknown = True
+                    await self._drop()
+                if not lost and not isinstance(error, errors.DeadlockDetected | errors.SerializationFailure):
+                    return await self._each_alone(batch, error, unknown=unknown)
+                if loop.time() + pause > deadline:
+                    return _fail(
+                        batch, error, "the server could not be reached; whether this append was written is unknown"
+                    )
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+            else:
+                return None
+
+    async def _each_alone(self, batch: Sequence[Append], error: BaseException, *, unknown: bool) -> None:
+        if len(batch) == 1:
+            return _fail(batch, error, "nothing of this append was written")
+        for job in batch:
+            await self._commit([job], unknown=unknown)
+        return None
+
+    async def _connected(self) -> Connection:
+        if self._connection is None:
+            self._connection = await self._connect()
+        return self._connection
+
+    async def _drop(self) -> None:
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            await connection.close()
+
+
+def _fail(batch: Sequence[Append], error: BaseException, what: str) -> None:
+    for job in batch:
+        job.error = failure(error, f"run {job.run_id}", what)
+
+
+async def _write(connection: Connection, batch: Sequence[Append]) -> None:
+    """Write the batch; those that were refused get a Conflict, without the reason yet."""
+    for job in batch:
+        job.error = None
+    if not batch[0].enlist:
+        taken = await connection.execute(SQL["append"], _columns(batch), prepare=True)
+        accepted = {run_id for (run_id,) in await taken.fetchall()}
+        for job in batch:
+            job.error = None if job.run_id in accepted else conflict(job, -1, -1)
+        return
+    async with connection.transaction():
+        for job in batch:
+            try:
+                async with connection.transaction():
+                    await _write_enlisted(connection, job)
+            except psycopg.Error as error:
+                if is_lost(connection, error):
+                    raise
+                job.error = failure(error, f"run {job.run_id}", "nothing of this append was written")
+
+
+async def _write_enlisted(connection: Connection, job: Append) -> None:
+    taken = await connection.execute(SQL["append"], _columns([job]), prepare=True)
+    if not await taken.fetchall():
+        job.error = conflict(job, -1, -1)
+        return
+    for sql, parameters in job.enlist:
+        await connection.execute(sql.encode(), parameters)
+
+
+async def _explain(connection: Connection, refused: Sequence[Append], *, unknown: bool) -> None:
+    """Say what stands in the way of a refused append; or, after a lost connection, see that it is itself."""
+    if not refused:
+        return
+    found = await connection.execute(SQL["heads"], ([job.run_id for job in refused],))
+    heads = {run_id: (last_seq, epoch) for run_id, last_seq, epoch in await found.fetchall()}
+    for job in refused:
+        if isinstance(job.error, StoreError) and job.error.__cause__:
+            continue
+        job.error = conflict(job, *heads.get(job.run_id, (0, 0)))
+        if unknown:
+            written = await connection.execute(SQL["written"], (job.run_id, job.seq, job.last), binary=True)
+            if await written.fetchall() == [(job.at, job.epoch, body) for body in job.bodies]:
+                job.error = None
+
+
+def _columns(batch: Sequence[Append]) -> dict[str, list[Any]]:
+    """The batch as one array a column, for `unnest`."""
+    heads = [job.change.head or NO_HEAD for job in batch]
+    entries = [(job.run_id, seq, body) for job in batch for seq, body in enumerate(job.bodies, job.seq + 1)]
+    blobs = [(digest, job.run_id, bytes(body)) for job in batch for digest, body in job.blobs.items()]
+    return {
+        "run_id": [job.run_id for job in batch],
+        "seq": [job.seq for job in batch],
+        "last": [job.last for job in batch],
+        "epoch": [job.epoch for job in batch],
+        "at": [job.at for job in batch],
+        "last_kind": [job.change.last_kind for job in batch],
+        "steps": [job.change.steps for job in batch],
+        "ended_at": [job.change.ended_at for job in batch],
+        "outcome": [job.change.outcome and job.change.outcome.value for job in batch],
+        **{
+            name: [head[n] for head in heads]
+            for n, name in enumerate(("agent", "tenant", "goal", "protocol", "model", "kind"))
+        },
+        **{name: [entry[n] for entry in entries] for n, name in enumerate(("entry_run", "entry_seq", "entry_body"))},
+        **{name: [blob[n] for blob in blobs] for n, name in enumerate(("blob_digest", "blob_run", "blob_body"))},
+    }

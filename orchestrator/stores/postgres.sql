@@ -1,0 +1,136 @@
+-- The trace in PostgreSQL, for many machines. Bodies are bytea: JSON that may hold what jsonb and text refuse (\u0000, lone
+-- surrogates); beyond 2 KB the server itself moves and compresses them out of line (TOAST), so they need no table of ours.
+
+-- [migration 1]
+CREATE TABLE runs (
+    run_id text COLLATE "C" PRIMARY KEY,
+    agent text NOT NULL DEFAULT '',
+    tenant text NOT NULL DEFAULT '',
+    goal text NOT NULL DEFAULT '',
+    protocol text NOT NULL DEFAULT '',
+    model text NOT NULL DEFAULT '',
+    kind text,
+    started_at double precision NOT NULL DEFAULT 0,
+    ended_at double precision,
+    outcome text,
+    steps bigint NOT NULL DEFAULT 0,
+    last_seq bigint NOT NULL DEFAULT 0,
+    last_at double precision NOT NULL DEFAULT 0,
+    last_kind text NOT NULL DEFAULT '',
+    epoch bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 70);
+CREATE INDEX runs_by_start ON runs (started_at, run_id);
+CREATE INDEX runs_by_tenant ON runs (tenant, started_at, run_id);
+CREATE INDEX runs_by_outcome ON runs (outcome, started_at, run_id);
+CREATE INDEX runs_by_end ON runs (ended_at) WHERE ended_at IS NOT NULL;
+CREATE TABLE entries (
+    run_id text COLLATE "C" NOT NULL,
+    seq bigint NOT NULL,
+    at double precision NOT NULL,
+    epoch bigint NOT NULL,
+    body bytea NOT NULL,
+    PRIMARY KEY (run_id, seq)
+);
+CREATE TABLE blobs (
+    digest text COLLATE "C" NOT NULL,
+    run_id text COLLATE "C" NOT NULL,
+    body bytea NOT NULL,
+    PRIMARY KEY (digest, run_id)
+);
+CREATE INDEX blobs_by_run ON blobs (run_id);
+
+-- [lock schema]
+SELECT pg_advisory_xact_lock(hashtext('orchestrator schema'));
+
+-- [version table]
+CREATE TABLE IF NOT EXISTS orchestrator_schema (version integer NOT NULL);
+
+-- [version]
+SELECT coalesce(max(version), 0) FROM orchestrator_schema;
+
+-- [set version]
+INSERT INTO orchestrator_schema VALUES (%s);
+
+-- [durable]
+SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
+
+-- [append]
+WITH incoming AS (
+    SELECT * FROM unnest(
+        %(run_id)s::text[], %(seq)s::bigint[], %(last)s::bigint[], %(epoch)s::bigint[], %(at)s::float8[],
+        %(last_kind)s::text[], %(steps)s::bigint[], %(ended_at)s::float8[], %(outcome)s::text[],
+        %(agent)s::text[], %(tenant)s::text[], %(goal)s::text[], %(protocol)s::text[], %(model)s::text[], %(kind)s::text[]
+    ) AS i (run_id, seq, last, epoch, at, last_kind, steps, ended_at, outcome, agent, tenant, goal, protocol, model, kind)
+), moved AS (
+    UPDATE runs SET
+        last_seq = i.last, last_at = i.at, last_kind = i.last_kind, steps = runs.steps + i.steps,
+        ended_at = coalesce(i.ended_at, runs.ended_at), outcome = coalesce(i.outcome, runs.outcome)
+    FROM incoming i
+    WHERE i.seq > 0 AND runs.run_id = i.run_id AND runs.last_seq = i.seq AND runs.epoch <= i.epoch
+    RETURNING runs.run_id
+), begun AS (
+    INSERT INTO runs (run_id, last_seq, started_at, last_at, last_kind, steps, ended_at, outcome, agent, tenant, goal, protocol, model, kind)
+    SELECT run_id, last, at, at, last_kind, steps, ended_at, outcome, agent, tenant, goal, protocol, model, kind
+    FROM incoming WHERE seq = 0
+    ON CONFLICT (run_id) DO UPDATE SET
+        last_seq = excluded.last_seq, started_at = excluded.started_at, last_at = excluded.last_at,
+        last_kind = excluded.last_kind, steps = excluded.steps, ended_at = excluded.ended_at, outcome = excluded.outcome,
+        agent = excluded.agent, tenant = excluded.tenant, goal = excluded.goal, protocol = excluded.protocol,
+        model = excluded.model, kind = excluded.kind
+    WHERE runs.last_seq = 0 AND runs.epoch <= (SELECT i.epoch FROM incoming i WHERE i.run_id = runs.run_id)
+    RETURNING runs.run_id
+), taken AS (
+    SELECT run_id FROM moved UNION ALL SELECT run_id FROM begun
+), entered AS (
+    INSERT INTO entries (run_id, seq, at, epoch, body)
+    SELECT e.run_id, e.seq, i.at, i.epoch, e.body
+    FROM unnest(%(entry_run)s::text[], %(entry_seq)s::bigint[], %(entry_body)b::bytea[]) AS e (run_id, seq, body)
+    JOIN incoming i ON i.run_id = e.run_id
+    WHERE e.run_id IN (SELECT run_id FROM taken)
+), kept AS (
+    INSERT INTO blobs (digest, run_id, body)
+    SELECT b.digest, b.run_id, b.body
+    FROM unnest(%(blob_digest)s::text[], %(blob_run)s::text[], %(blob_body)b::bytea[]) AS b (digest, run_id, body)
+    WHERE b.run_id IN (SELECT run_id FROM taken)
+    ON CONFLICT DO NOTHING
+)
+SELECT run_id FROM taken;
+
+-- [heads]
+SELECT run_id, last_seq, epoch FROM runs WHERE run_id = ANY(%s);
+
+-- [written]
+SELECT at, epoch, body FROM entries WHERE run_id = %s AND seq > %s AND seq <= %s ORDER BY seq;
+
+-- [bump]
+INSERT INTO runs (run_id, epoch) VALUES (%s, 1) ON CONFLICT (run_id) DO UPDATE SET epoch = runs.epoch + 1 RETURNING epoch;
+
+-- [read]
+SELECT seq, at, body FROM entries WHERE run_id = %s AND seq > %s ORDER BY seq LIMIT %s;
+
+-- [blob]
+SELECT body FROM blobs WHERE digest = %s LIMIT 1;
+
+-- [row]
+SELECT run_id, agent, tenant, goal, protocol, model, kind, started_at, ended_at, outcome, steps, last_seq, last_at, last_kind, epoch
+FROM runs WHERE run_id = %s AND last_seq > 0;
+
+-- [list]
+SELECT run_id, agent, tenant, goal, protocol, model, kind, started_at, ended_at, outcome, steps, last_seq, last_at, last_kind, epoch
+FROM runs WHERE last_seq > 0/* filters */ ORDER BY started_at DESC, run_id DESC LIMIT %(limit)s;
+
+-- [purge]
+WITH old AS (
+    SELECT run_id FROM runs WHERE ended_at < %s ORDER BY ended_at LIMIT %s FOR UPDATE SKIP LOCKED
+), without_entries AS (
+    DELETE FROM entries USING old WHERE entries.run_id = old.run_id
+), without_blobs AS (
+    DELETE FROM blobs USING old WHERE blobs.run_id = old.run_id
+)
+DELETE FROM runs USING old WHERE runs.run_id = old.run_id;
+
+-- [listen]
+LISTEN orchestrator_entries;
+
+-- [notify]
+SELECT pg_notify('orchestrator_entries', %s);
