@@ -88,6 +88,18 @@ def literal(text: str) -> tuple[bool, Json]:
     return True, found
 
 
+def item(text: str, at: int) -> tuple[bool, Json, int]:
+    """Read the one JSON or Python literal that begins at `at`, with the same repairs: (True, value, index after it)."""
+    try:
+        if at >= len(text):
+            return False, None, at
+        strict, end = _strict(text, at) if text[at] in "{[" else _token(text, at)
+        ok, found = literal(strict)
+    except (ValueError, RecursionError):
+        return False, None, at
+    return ok, found, end
+
+
 def names(name: str, tools: Sequence[ToolSpec]) -> tuple[ToolSpec | None, bool]:
     """The tool that `name` means, and whether the name had to be normalised (corpus ruling 9).
 

@@ -1,0 +1,8 @@
+"""The text ReAct protocol: `Thought:` and `Action:` lines, for models without native tool use.
+
+`read` turns a reply into a ModelTurn, whatever dialect the model fell into; `Cut` stops a stream where `read` would discard.
+"""
+
+from orchestrator.core.text.reader import read
+
+__all__ = ["read"]

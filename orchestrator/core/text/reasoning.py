@@ -1,0 +1,116 @@
+"""Parts the reasoning that a model writes into its visible text from the turn itself (corpus ruling 6).
+
+Reasoning is never executed and never the answer. A closing tag without an opening one makes all before it reasoning: templates
+that prefill `<think>` return only the end.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from orchestrator.core.text.marks import labelled
+from orchestrator.core.text.words import Kind
+
+_TAG = re.compile(
+    r"<(?P<close>/?)(?:antml:)?(?P<name>think|thinking|reasoning|thinking_process|seed:think)>"
+    r"|(?P<bracket>\[/?THINK\])|(?P<moon>◁/?think▷)"
+    r"|<\|channel\|?>(?P<channel>analysis|final|thought|commentary)(?=[\s<])[^\S\n]*(?:<\|message\|>)?\n?|(?P<shut><\|end\|>|<channel\|>)",
+    re.IGNORECASE,
+)
+_START = re.compile(r"<\|start\|>assistant", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Parted:
+    """`visible` is what counts, `reasoning` what does not; `open`: reasoning had not ended at the end of the text.
+
+    `final`: the text came in a channel that says it is the answer.
+    """
+
+    visible: str
+    reasoning: str
+    open: bool = False
+    final: bool = False
+
+
+def part(text: str) -> Parted:
+    """Split the reply. A tag inside quotation marks or inline code on its line is text, and so is one in an Action's own line."""
+    if "think" not in text.casefold() and "reasoning" not in text.casefold() and "<|channel" not in text.casefold():
+        return Parted(text, "")
+    visible: list[str] = []
+    reasoning: list[str] = []
+    inside = final = False
+    line = _Line(text)
+    at = 0
+    for tag in _TAG.finditer(text):
+        if _channel_call(tag) or (not inside and line.quotes(tag.start(), tag.end())):
+            continue
+        opens = _opens(tag)
+        if opens is None:
+            continue
+        piece = text[at : tag.start()]
+        if inside:
+            reasoning.append(piece)
+        elif opens or tag["channel"]:
+            visible.append(piece)
+        elif not tag["shut"]:
+            reasoning.extend([*visible, piece])
+            visible.clear()
+        else:
+            continue
+        inside = opens
+        final = final or (tag["channel"] or "").casefold() == "final"
+        at = tag.end()
+    (reasoning if inside else visible).append(text[at:])
+    shown = "".join(visible)
+    if "<|start|>" in shown:
+        shown = _START.sub("", shown)
+    return Parted(shown, "\n".join(p.strip() for p in reasoning if p.strip()), inside, final and not inside)
+
+
+def _channel_call(tag: re.Match[str]) -> bool:
+    """A commentary channel that is addressed to a tool is a call, not reasoning."""
+    return (tag["channel"] or "").casefold() == "commentary" and tag.string.startswith(" to=", tag.start("channel") + 10)
+
+
+def _opens(tag: re.Match[str]) -> bool | None:
+    """Whether reasoning begins (True) or ends (False) here; None if the tag says neither."""
+    if tag["channel"]:
+        return tag["channel"].casefold() != "final"
+    if tag["shut"]:
+        return False
+    if tag["bracket"] or tag["moon"]:
+        return "/" not in tag[0]
+    return not tag["close"]
+
+
+class _Line:
+    """Where the quotes of the current line stand; each line is looked at once, however many tags it holds."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._start = self._stop = self._seen = -1
+        self._odd = {'"': False, "`": False}
+        self._ends: dict[str, int] = {}
+        self._acts = False
+
+    def quotes(self, start: int, end: int) -> bool:
+        """Whether the tag at `start` is quoted on its line, or stands in the value of an Action, its input or a Final."""
+        if start >= self._stop:
+            self._turn_to(start)
+        for quote in self._odd:
+            self._odd[quote] ^= self._text.count(quote, self._seen, start) % 2 == 1
+        self._seen = start
+        return self._acts or any(odd and self._ends[quote] >= end for quote, odd in self._odd.items())
+
+    def _turn_to(self, at: int) -> None:
+        text = self._text
+        self._start = self._seen = text.rfind("\n", 0, at) + 1
+        stop = text.find("\n", at)
+        self._stop = len(text) if stop < 0 else stop
+        self._odd = dict.fromkeys(self._odd, False)
+        self._ends = {quote: text.rfind(quote, self._start, self._stop) for quote in self._odd}
+        label = labelled(text[self._start : min(self._stop, self._start + 200)])
+        acts = label is not None and label.kind in (Kind.ACTION, Kind.INPUT, Kind.FINAL)
+        self._acts = acts and text[self._start + (label.end if label else 0) : at].strip() != ""
