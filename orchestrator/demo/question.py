@@ -13,11 +13,10 @@ MARKED = re.compile(r"《([^》]{1,60})》|「([^」]{1,60})」|“([^”]{1,60}
 CODE_NAME = re.compile(r"\b[A-Za-z]+-?\d[\w-]*\b")
 WORD = re.compile(r"[A-Z][\w'’-]*|&|[a-z][\w'’-]*|\S")
 ARTICLES = frozenset({"The", "A", "An"})
-JOINED = frozenset("of the a to in at from & upper".split())
+JOINED = frozenset({"of", "the", "a", "to", "in", "at", "from", "&"})
 NO_NAME = frozenset(
-    "Who What Which Where When How Why Is Are Was Were Does Do Did Can In On At Of To For And Or The A An CEO Tell Find Give"
-    " Name Compare Please By From If Question I".split()
-)
+    {"Who", "What", "Which", "Where", "When", "How", "Why", "Is", "Are", "Was", "Were", "Does", "Do", "Did", "Can", "In", "On", "At", "Of", "To", "For", "And", "Or", "The", "A", "An", "CEO", "Tell", "Find", "Give", "Name", "Compare", "Please", "By", "From", "If", "Question", "I"}
+)  # fmt: skip
 LOWER_NAME = re.compile(
     r"\b(?:of|invented|in|is) (?:the |a )?([a-z][a-z -]{3,40}?)(?=[?.,]| (?:was|is|born|study|studied|come|and|invented)\b|$)"
 )
