@@ -2,6 +2,7 @@
 
 import ast
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -90,6 +91,5 @@ async def test_no_text_does_worse_than_a_tool_error(expression: str) -> None:
 
 
 def test_the_expression_is_never_evaluated_by_python() -> None:
-    with open(calculator.__file__, encoding="utf-8") as file:
-        tree = ast.parse(file.read())
+    tree = ast.parse(Path(calculator.__file__).read_text("utf-8"))
     assert not {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} & {"eval", "exec", "compile"}
