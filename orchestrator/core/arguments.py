@@ -15,21 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from orchestrator.core.repair import MAX_DEPTH, Refused, after_blanks, strict, token
 from orchestrator.core.spec import Json, JsonObject, ToolSpec
-
-MAX_DEPTH: Final = 64  # orjson refuses 255, PostgreSQL's jsonb some thousands; no tool's schema comes near
 
 _NAMESPACES: Final = ("functions.", "function.", "tools.", "tool.", "default_api.", "functions/", "functions:")
 _DECORATION: Final = " \t\r\n\xa0\u3000`*\"'“”‘’:：,;。.#\ufeff\u200b\u200c\u200d\u2060"
 _PAIRS: Final = {"[": "]", "<": ">", "(": ")", "【": "】", "［": "］", "「": "」"}
 
-_BLANK = re.compile(r"[ \t\r\n\f\v\xa0\u3000\ufeff\u200b]+")
-_WORD = re.compile(r"[^\W\d]\w*")
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])", re.ASCII)
-_RUN = {'"': re.compile(r'[^"\\\x00-\x1f]+'), "'": re.compile(r"[^'\"\\\x00-\x1f]+")}
-_HEX = re.compile(r"[0-9a-fA-F]+")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
-_CONSTANTS: Final = {"True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +35,6 @@ class Arguments:
     truncated: bool = False
 
 
-class _Refused(ValueError):
-    """Not readable in one way only; the message is the problem, `truncated` if the text ended too early."""
-
-    def __init__(self, problem: str, *, truncated: bool = False) -> None:
-        super().__init__(problem)
-        self.truncated = truncated
-
-
 def parse(text: str) -> Arguments:
     """Read `text` as exactly one JSON object. Never raises; blank text is a problem, not an empty object."""
     body, fenced = _unfenced(text.strip().lstrip("\ufeff"))
@@ -60,7 +45,7 @@ def parse(text: str) -> Arguments:
     if body[0] != "{":
         return Arguments(None, problem="the arguments must be one JSON object that begins with { and ends with }")
     found, end = scan(body, 0)
-    if found.value is not None and _blank(body, end) != len(body):
+    if found.value is not None and after_blanks(body, end) != len(body):
         return Arguments(
             None, problem="something follows the JSON object of the arguments; write one object and nothing else"
         )
@@ -72,7 +57,7 @@ def scan(text: str, start: int) -> tuple[Arguments, int]:
     try:
         value, end = _DECODER.raw_decode(text, start)
         return _checked(value, text[start:end], repaired=False), end
-    except _Refused as error:
+    except Refused as error:
         return Arguments(None, problem=str(error), truncated=error.truncated), start
     except (ValueError, RecursionError):
         return _scan_repaired(text, start)
@@ -93,8 +78,8 @@ def item(text: str, at: int) -> tuple[bool, Json, int]:
     try:
         if at >= len(text):
             return False, None, at
-        strict, end = _strict(text, at) if text[at] in "{[" else _token(text, at)
-        ok, found = literal(strict)
+        rewritten, end = strict(text, at) if text[at] in "{[" else token(text, at)
+        ok, found = literal(rewritten)
     except (ValueError, RecursionError):
         return False, None, at
     return ok, found, end
@@ -169,25 +154,25 @@ def _pairs(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     built: dict[str, Json] = {}
     for key, item in pairs:
         if key in built:
-            raise _Refused(f"the key {json.dumps(key[:60], ensure_ascii=False)} stands twice in one object")
+            raise Refused(f"the key {json.dumps(key[:60], ensure_ascii=False)} stands twice in one object")
         built[key] = item
     return built
 
 
 def _constant(name: str) -> Json:
-    raise _Refused(f"{name} is not a JSON value")
+    raise Refused(f"{name} is not a JSON value")
 
 
 def _float(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
-        raise _Refused("a number is too large")
+        raise Refused("a number is too large")
     return number
 
 
 def _int(digits: str) -> int:
     if len(digits) > 1000:
-        raise _Refused("a number is too large")
+        raise Refused("a number is too large")
     return int(digits)
 
 
@@ -197,11 +182,11 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant, 
 def _checked(value: Json, text: str, *, repaired: bool) -> Arguments:
     """The value as arguments, unless it could not be stored: too deep, or half a character."""
     if text.count("{") + text.count("[") > MAX_DEPTH and _too_deep(value):
-        raise _Refused(f"the JSON is nested deeper than {MAX_DEPTH} levels")
+        raise Refused(f"the JSON is nested deeper than {MAX_DEPTH} levels")
     if ("\\u" in text or _SURROGATE.search(text)) and _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
-        raise _Refused("a string holds half a character (an unpaired surrogate escape)")
+        raise Refused("a string holds half a character (an unpaired surrogate escape)")
     if not isinstance(value, dict):
-        raise _Refused("the arguments must be one JSON object that begins with { and ends with }")
+        raise Refused("the arguments must be one JSON object that begins with { and ends with }")
     return Arguments(value, repaired=repaired)
 
 
@@ -223,107 +208,11 @@ def _too_deep(value: Json) -> bool:
 def _scan_repaired(text: str, start: int) -> tuple[Arguments, int]:
     """The object rewritten as strict JSON token by token, then read strictly: the strict reader judges the structure."""
     try:
-        strict, end = _strict(text, start)
-        return _checked(_DECODER.decode(strict), strict, repaired=True), end
-    except _Refused as error:
+        rewritten, end = strict(text, start)
+        return _checked(_DECODER.decode(rewritten), rewritten, repaired=True), end
+    except Refused as error:
         return Arguments(None, problem=str(error), truncated=error.truncated), start
     except json.JSONDecodeError as error:
         return Arguments(None, problem=f"the arguments are not valid JSON ({error.msg})"), start
     except (ValueError, RecursionError):
         return Arguments(None, problem="the arguments are not valid JSON"), start
-
-
-def _strict(text: str, start: int) -> tuple[str, int]:
-    """Rewrite the tokens from the opening brace to its partner as strict JSON; (that, index after it)."""
-    out: list[str] = []
-    closers: list[str] = []
-    at = start
-    while True:
-        at = _blank(text, at)
-        if at >= len(text):
-            raise _Refused("the JSON object of the arguments is still open at the end of the reply", truncated=True)
-        piece, at = _token(text, at)
-        if piece in ("{", "["):
-            closers.append("}" if piece == "{" else "]")
-            if len(closers) > MAX_DEPTH:
-                raise _Refused(f"the JSON is nested deeper than {MAX_DEPTH} levels")
-        elif piece in ("}", "]"):
-            if closers.pop() != piece:
-                raise _Refused("the brackets of the JSON arguments do not match")
-            if out[-1] == "," and len(out) > 1 and out[-2] not in (",", "{", "[", ":"):
-                out.pop()
-        out.append(piece)
-        if not closers:
-            return "".join(out), at
-
-
-def _blank(text: str, at: int) -> int:
-    """The index after blanks and comments."""
-    while at < len(text):
-        blank = _BLANK.match(text, at)
-        if blank:
-            at = blank.end()
-        elif text.startswith("//", at):
-            line = text.find("\n", at)
-            at = len(text) if line < 0 else line
-        elif text.startswith("/*", at):
-            close = text.find("*/", at + 2)
-            at = len(text) if close < 0 else close + 2
-        else:
-            return at
-    return at
-
-
-def _token(text: str, at: int) -> tuple[str, int]:
-    """One token as strict JSON, and the index after it."""
-    char = text[at]
-    if char in "{}[],:":
-        return char, at + 1
-    if char in "\"'":
-        return _string(text, at)
-    word = _WORD.match(text, at)
-    if word:
-        if word[0] not in _CONSTANTS:
-            raise _Refused(f"the word {word[0][:40]} stands in the JSON arguments without quotes")
-        return _CONSTANTS[word[0]], word.end()
-    number = _NUMBER.match(text, at)
-    if number:
-        return number[0], number.end()
-    raise _Refused(f"the JSON arguments hold the unexpected character {char!r}")
-
-
-def _string(text: str, start: int) -> tuple[str, int]:
-    """A string in either quote as a strict JSON string."""
-    quote = text[start]
-    out = ['"']
-    at = start + 1
-    while at < len(text):
-        run = _RUN[quote].match(text, at)
-        if run:
-            out.append(run[0])
-            at = run.end()
-            continue
-        char = text[at]
-        if char == quote:
-            return "".join([*out, '"']), at + 1
-        if char == "\\":
-            escape, at = _escape(text, at, quote)
-            out.append(escape)
-        else:
-            out.append('\\"' if char == '"' else f"\\u{ord(char):04x}")
-            at += 1
-    raise _Refused("a string in the JSON arguments is still open at the end of the reply", truncated=True)
-
-
-def _escape(text: str, at: int, quote: str) -> tuple[str, int]:
-    """A backslash sequence that means the same in JSON and in Python, or one that only Python has."""
-    code = text[at + 1 : at + 2]
-    if (code and code in '"\\bfnrt') or (code == "/" and quote == '"'):
-        return text[at : at + 2], at + 2
-    if code == "'":
-        return "'", at + 2
-    digits = {"u": 4, "x": 2}.get(code, 0)
-    hexes = _HEX.fullmatch(text, at + 2, at + 2 + digits) if digits else None
-    if hexes and len(hexes[0]) == digits:
-        return f"\\u{hexes[0]:0>4}", at + 2 + digits
-    raise _Refused(f"the escape \\{code} in a string of the JSON arguments is not valid JSON", truncated=not code)

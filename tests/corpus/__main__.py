@@ -44,7 +44,7 @@ def main(paths: list[str]) -> int:
         passed[case["class"]] += reason is None
         if reason is not None:
             expected = json.dumps(case["expect"], ensure_ascii=True)
-            print(f"MISS {case['id']} [{case['class']}]\n  expected {expected}\n  got      {ascii(reason)}")
+            print(f"MISS {case['id']} [{case['class']}]\n  expected {expected}\n  got      {reason!a}")
     for each in CLASSES:
         print(f"{each} {passed[each]}/{total[each]}")
     return int(any(passed[each] < total[each] for each in CLASSES[:2]))

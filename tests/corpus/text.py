@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from orchestrator.core.events import Actions, Anomaly, Final
-from orchestrator.core.prompt import Completion, StopReason
+from orchestrator.core.events import Actions, Anomaly, Final, StopReason
+from orchestrator.core.prompt import Completion
 from orchestrator.core.spec import ToolSpec
 from orchestrator.core.text import read
 
@@ -90,7 +90,7 @@ def same(one: Any, other: Any) -> bool:
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(same, one, other))
-    return type(one) is type(other) and bool(one == other) or (isinstance(one, (int, float)) and bool(one == other))
+    return (type(one) is type(other) and bool(one == other)) or (isinstance(one, (int, float)) and bool(one == other))
 
 
 def _final(found: dict[str, Any], wanted: dict[str, Any]) -> str | None:
@@ -116,4 +116,6 @@ def _thought(found: dict[str, Any], wanted: dict[str, Any], case: dict[str, Any]
 
 
 def _shown(found: dict[str, Any]) -> str:
-    return f"{found['actions']} final={found['final']!r} flags={sorted(found['flags'])} thought={found['thought'][:120]!r}"
+    return (
+        f"{found['actions']} final={found['final']!r} flags={sorted(found['flags'])} thought={found['thought'][:120]!r}"
+    )

@@ -86,7 +86,9 @@ def malformed(detail: str, end: int) -> Broken:
 
 def truncated(what: str, end: int) -> Broken:
     """Something is open at the end of the reply."""
-    return Broken(Anomaly.TRUNCATED, f"{what} was still open at the end of the reply; write the whole Action again.", end)
+    return Broken(
+        Anomaly.TRUNCATED, f"{what} was still open at the end of the reply; write the whole Action again.", end
+    )
 
 
 def unreadable(problem: Arguments, end: int) -> Broken:
@@ -157,7 +159,9 @@ def _object(tool: ToolSpec, text: str) -> Arguments:
         return found
     unknown = [key for key in found.value if key not in properties(tool)]
     if unknown and properties(tool):
-        return Arguments(None, problem=f"the tool {tool.name} has no parameter {unknown[0][:60]!r}; write {expected(tool)}")
+        return Arguments(
+            None, problem=f"the tool {tool.name} has no parameter {unknown[0][:60]!r}; write {expected(tool)}"
+        )
     return found
 
 

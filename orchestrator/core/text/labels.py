@@ -11,7 +11,7 @@ from typing import Final
 
 from orchestrator.core.arguments import Arguments, item, literal, names, parse, scan, undecorated
 from orchestrator.core.events import Anomaly
-from orchestrator.core.spec import ToolSpec
+from orchestrator.core.spec import Json, ToolSpec
 from orchestrator.core.text.found import (
     Broken,
     Call,
@@ -48,7 +48,9 @@ def action(text: str, label: Mark, tools: Sequence[ToolSpec]) -> Found:
     if text[at] == "`":
         at = _past(re.compile(r"`+\s*"), text, at)
     if text.startswith("{", at):
-        return call_at(text, at, tools) or malformed('the JSON after Action holds no tool; write {"tool": ..., "input": {...}}', limit)
+        return call_at(text, at, tools) or malformed(
+            'the JSON after Action holds no tool; write {"tool": ..., "input": {...}}', limit
+        )
     if text.startswith("[", at) and text[at + 1 : at + 40].lstrip().startswith("{"):
         return calls_at(text, at, tools) or malformed("the list after Action holds no call", limit)
     return _named(text, at, limit, tools)
@@ -85,7 +87,7 @@ def _named(text: str, at: int, limit: int, tools: Sequence[ToolSpec]) -> Found:
 
 def _no_name(name: str, stop: int, tools: Sequence[ToolSpec]) -> Broken:
     """Words where a tool's name should stand."""
-    first = names(name.split()[0], tools)[0] if name else None
+    first = names(name.split(maxsplit=1)[0], tools)[0] if name else None
     if first:
         return malformed(f"the arguments of {first.name} are not JSON; write {expected(first)}", stop)
     return malformed(f"{name[:60]!r} is not the name of a tool; write Action: tool_name {{...}}", stop)
@@ -108,7 +110,9 @@ def _opened(text: str, at: int, *, tool: ToolSpec | None, ends: bool) -> tuple[W
         return truncated(f"The {char} after the tool's name", label.start if label else len(text))
     rest = text[close + 1 : _line_end(text, close)].lstrip()
     if rest.startswith(_BRACKETS[char]):
-        return malformed("the brackets of the Action do not match; write the arguments as a JSON object", _line_end(text, close))
+        return malformed(
+            "the brackets of the Action do not match; write the arguments as a JSON object", _line_end(text, close)
+        )
     inner = text[at + 1 : close].strip()
     if char in "(（" and inner[:1] in ('"', "'"):
         ok, value, end = item(inner, 0)
@@ -146,8 +150,12 @@ def _arguments(text: str, at: int, tool: ToolSpec | None) -> tuple[Written, int]
         ok, value, at = item(text, at)
         if ok and isinstance(value, str):
             return _shut(text, at, Plain(value, exact=True))
-        return truncated("A string of the Action", len(text)) if not ok and text.find("\n", at) < 0 else malformed("a string of the Action is broken", at)
-    pairs: dict[str, object] = {}
+        return (
+            truncated("A string of the Action", len(text))
+            if not ok and text.find("\n", at) < 0
+            else malformed("a string of the Action is broken", at)
+        )
+    pairs: dict[str, Json] = {}
     while keyword := _KEYWORD.match(text, at):
         ok, value, end = item(text, keyword.end())
         if not ok or keyword[1] in pairs:
@@ -156,7 +164,7 @@ def _arguments(text: str, at: int, tool: ToolSpec | None) -> tuple[Written, int]
         at = _past(re.compile(r"\s*,?"), text, end)
     if not pairs:
         return malformed(f"the arguments in parentheses are not JSON; {_how(tool)}", _line_end(text, at))
-    return _shut(text, at, Arguments(dict(pairs), repaired=True))  # type: ignore[arg-type]
+    return _shut(text, at, Arguments(pairs, repaired=True))
 
 
 def _shut(text: str, at: int, written: Written) -> tuple[Written, int] | Broken:

@@ -75,7 +75,7 @@ def ending(value: JsonObject | str | None, end: int) -> Ending | Broken:
     texts = [item for key, item in value.items() if key.casefold() in ANSWER_KEYS or len(value) == 1]
     if len(texts) == 1 and isinstance(texts[0], (str, int, float)):
         return Ending(str(texts[0]).strip(), end)
-    return malformed('the answer must be text; write Action: finish[your answer]', end)
+    return malformed("the answer must be text; write Action: finish[your answer]", end)
 
 
 def _skip(text: str, at: int) -> int:
@@ -109,7 +109,9 @@ def _read(value: JsonObject, tools: Sequence[ToolSpec], end: int, *, repaired: b
         return malformed(f"the call of {tool.name} has no arguments object", end) if tool else None
     if any(other != inputs[0] for other in inputs[1:]):
         return malformed("the call holds two different argument objects", end)
-    if tool and any(key in properties(tool) for key in value if key not in (*_NAMES, *_INPUTS, "type", "id", "thought")):
+    if tool and any(
+        key in properties(tool) for key in value if key not in (*_NAMES, *_INPUTS, "type", "id", "thought")
+    ):
         return malformed("an argument stands outside the arguments object", end)
     written = _written(inputs[0])
     repaired = repaired or (isinstance(written, Arguments) and written.repaired)
@@ -148,7 +150,13 @@ def _unwrapped(value: JsonObject) -> JsonObject:
         alone = len(value) - len({"type", "id", "thought"} & set(value)) == 1
         if alone and len(inner) == 1 and isinstance(inner[0], dict):
             value = inner[0]
-        elif alone and len(inner) == 1 and isinstance(inner[0], list) and len(inner[0]) == 1 and isinstance(inner[0][0], dict):
+        elif (
+            alone
+            and len(inner) == 1
+            and isinstance(inner[0], list)
+            and len(inner[0]) == 1
+            and isinstance(inner[0][0], dict)
+        ):
             value = inner[0][0]
     return value
 

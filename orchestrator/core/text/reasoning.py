@@ -71,7 +71,9 @@ def part(text: str) -> Parted:
 
 def _channel_call(tag: re.Match[str]) -> bool:
     """A commentary channel that is addressed to a tool is a call, not reasoning."""
-    return (tag["channel"] or "").casefold() == "commentary" and tag.string.startswith(" to=", tag.start("channel") + 10)
+    return (tag["channel"] or "").casefold() == "commentary" and tag.string.startswith(
+        " to=", tag.start("channel") + 10
+    )
 
 
 def _opens(tag: re.Match[str]) -> bool | None:

@@ -24,8 +24,12 @@ _INVOKE_END = re.compile(rf"</{_NS}invoke>")
 _NAMED_END = re.compile(rf"</{_NS}parameter>")
 _FUNCTION_END = re.compile(r"</function>")
 _PARAMETER_END = re.compile(r"</parameter>")
-_WRAPPER = re.compile(rf"\s*(?:<{_NS}(?:tool_calls?|toolcall|function_calls?|(?:minimax|seed|longcat)[:_]tool_call)>\s*)*", re.IGNORECASE)
-_CLOSER = re.compile(rf"\s*</{_NS}(?:tool_calls?|function_calls?|toolcall|action|(?:minimax|seed|longcat)[:_]tool_call)>", re.IGNORECASE)
+_WRAPPER = re.compile(
+    rf"\s*(?:<{_NS}(?:tool_calls?|toolcall|function_calls?|(?:minimax|seed|longcat)[:_]tool_call)>\s*)*", re.IGNORECASE
+)
+_CLOSER = re.compile(
+    rf"\s*</{_NS}(?:tool_calls?|function_calls?|toolcall|action|(?:minimax|seed|longcat)[:_]tool_call)>", re.IGNORECASE
+)
 _GLM_NAME = re.compile(r"\s*([^\s<{\[\"'`]{1,200})\s*(?=<arg_key>|</tool_call>)")
 _KEY = re.compile(r"\s*<arg_key>([^<\n]{1,200})</arg_key>\s*<arg_value>")
 _VALUE_END = re.compile(r"</arg_value>")
@@ -92,11 +96,19 @@ def _parameters(
             return Call(name, Fields(tuple(pairs), frozenset(raw)), end.end())
         begin = parameter.match(text, at)
         if not begin:
-            return truncated("A tag of the call", at) if at >= len(text) else malformed("something stands between the parameters", at)
+            return (
+                truncated("A tag of the call", at)
+                if at >= len(text)
+                else malformed("something stands between the parameters", at)
+            )
         close = parameter_end.search(text, begin.end())
         if not close:
             ended = call_end.search(text, begin.end())
-            return malformed(f"the parameter {begin[1]!r} has no closing tag", at) if ended else truncated("A parameter", len(text))
+            return (
+                malformed(f"the parameter {begin[1]!r} has no closing tag", at)
+                if ended
+                else truncated("A parameter", len(text))
+            )
         value = text[begin.end() : close.start()]
         follows = after_blanks(text, close.end())
         if parameter.search(value) or (
@@ -126,7 +138,11 @@ def _pairs(text: str, name: re.Match[str]) -> Call | Broken:
             return Call(name[1], Fields(tuple(pairs)), at)
         key = _KEY.match(text, at)
         if not key:
-            return truncated("A tag of the call", at) if at >= len(text) else malformed("the keys and values of the call do not pair", at)
+            return (
+                truncated("A tag of the call", at)
+                if at >= len(text)
+                else malformed("the keys and values of the call do not pair", at)
+            )
         close = _VALUE_END.search(text, key.end())
         if not close:
             return truncated("A value of the call", len(text))

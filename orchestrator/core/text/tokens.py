@@ -19,9 +19,13 @@ from orchestrator.core.text.objects import call_at, calls_at
 _NAME = re.compile(r"\s*([^\s{\[(<✿]{1,200})\s*")
 _CALL_ID = re.compile(r"\s*\[CALL_ID\][^\s\[{]{0,80}")
 _ARGS = re.compile(r"\s*\[ARGS\]")
-_DEEPSEEK = re.compile(r"(?:<｜tool▁calls▁begin｜>)?\s*<｜tool▁call▁begin｜>\s*([^<\n]{0,200})<｜tool▁sep｜>([^\n{`]{0,200})")
+_DEEPSEEK = re.compile(
+    r"(?:<｜tool▁calls▁begin｜>)?\s*<｜tool▁call▁begin｜>\s*([^<\n]{0,200})<｜tool▁sep｜>([^\n{`]{0,200})"
+)
 _DEEPSEEK_END: Final = "<｜tool▁call▁end｜>"
-_KIMI = re.compile(r"(?:<\|tool_calls_section_begin\|>)?\s*<\|tool_call_begin\|>\s*([^<\s]{1,200})\s*<\|tool_call_argument_begin\|>")
+_KIMI = re.compile(
+    r"(?:<\|tool_calls_section_begin\|>)?\s*<\|tool_call_begin\|>\s*([^<\s]{1,200})\s*<\|tool_call_argument_begin\|>"
+)
 _KIMI_ID = re.compile(r"(?:functions\.)?(.+?):\d{1,6}\Z")
 _KIMI_FLAT = re.compile(r"functions_(.+)_\d{1,6}\Z")
 _FENCE = re.compile(r"\s*`{3,}(?:json)?[^\S\n]*\n\s*", re.IGNORECASE)
@@ -82,7 +86,11 @@ def _deepseek(text: str, mark: Mark) -> Found | None:
     if not head:
         rest = text[mark.end :]
         whole = "<｜tool▁sep｜>" in rest or _DEEPSEEK_END in rest
-        return malformed("the call after its token cannot be read", len(text)) if whole else truncated("The call", len(text))
+        return (
+            malformed("the call after its token cannot be read", len(text))
+            if whole
+            else truncated("The call", len(text))
+        )
     before, after = head[1].strip(), head[2].strip()
     at = head.end()
     if after and before not in ("function", ""):
@@ -101,7 +109,11 @@ def _kimi(text: str, mark: Mark, tools: Sequence[ToolSpec]) -> Found | None:
     head = _KIMI.match(text, mark.start)
     if not head:
         whole = "<|tool_call_argument_begin|>" in text[mark.end :]
-        return malformed("the call after its token cannot be read", len(text)) if whole else truncated("The call", len(text))
+        return (
+            malformed("the call after its token cannot be read", len(text))
+            if whole
+            else truncated("The call", len(text))
+        )
     name = head[1]
     indexed, flat = _KIMI_ID.match(name), _KIMI_FLAT.match(name)
     if indexed:

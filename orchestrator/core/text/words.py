@@ -61,7 +61,18 @@ LABELS: Final[dict[Kind, tuple[str, ...]]] = {
 }  # fmt: skip
 
 FINISH: Final = frozenset(
-    {"finish", "final answer", "final_answer", "finalanswer", "final-answer", "完成", "结束", "結束", "最终答案", "最終答案"}
+    {
+        "finish",
+        "final answer",
+        "final_answer",
+        "finalanswer",
+        "final-answer",
+        "完成",
+        "结束",
+        "結束",
+        "最终答案",
+        "最終答案",
+    }
 )
 NOTHING: Final = frozenset(
     {"n/a", "na", "none", "null", "nil", "no action", "none needed", "no action needed", "no tool", "no tool needed", "nothing",

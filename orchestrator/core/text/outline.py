@@ -1,0 +1,302 @@
+"""Understands the text of a reply, in all dialects at once: what was proposed, what may be replayed, what is odd.
+
+The first mark that decides wins. What stands after it is judged, never executed: an own Observation and all behind it is
+discarded, a second Action is counted, an answer beside an Action is not believed. Never raises on any text; linear time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final as Constant
+
+from orchestrator.core.arguments import names
+from orchestrator.core.events import Anomaly
+from orchestrator.core.spec import ToolSpec
+from orchestrator.core.text.found import Broken, Call, Ending, Found, after_blanks
+from orchestrator.core.text.labels import action
+from orchestrator.core.text.marks import Mark, inline, marks
+from orchestrator.core.text.objects import call_at
+from orchestrator.core.text.reasoning import part
+from orchestrator.core.text.tags import tagged
+from orchestrator.core.text.tokens import tokened
+from orchestrator.core.text.words import FINISH, Kind
+
+FORMAT: Constant = "Write one Thought line and one Action line, and nothing after it."
+
+_HALF = re.compile(r"[\ud800-\udfff]")
+_INVISIBLE: Constant = "\u200b\u200c\u200d\u2060\ufeff\x00 \t\r\n\xa0\u3000"
+_THOUGHT_TAG = re.compile(r"</thought>\s*", re.IGNORECASE)
+_NOISE = re.compile(
+    r"[\s`*;,]+|</\w[\w:-]*>|<[|｜][^|｜>\n]{0,40}(?:end|END)[^|｜>\n]{0,20}[|｜]>|\[/TOOL_CALLS\]", re.IGNORECASE
+)
+_OPEN_FENCE = re.compile(r"`{3,}\w*[^\S\n]*\n\s*")
+_SHUT_FENCE = re.compile(r"\s*`{3,}[^\S\n]*(?=\n|\Z)")
+_PREFIX = re.compile(
+    r"\s*(?:<\|im_start\|>|<\|start_header_id\|>|<\|start\|>|<｜Assistant｜>|<\|assistant\|>)(?:assistant)?(?:<\|end_header_id\|>)?\s*"
+)
+_MARKUP = re.compile(r"<\|?/?(?:tool_call|function)|\[Calling tool:|```tool_code", re.IGNORECASE)
+_SECOND = re.compile(r"[\s,;、，；]*(?:(?:and|then|和|然后)\s+)*([^\s\[{(`,;]{1,80})\s*[\[{(]")
+
+
+@dataclass(slots=True)
+class Outline:
+    """A reply as understood: the intent without ids, what may be replayed, and whether more text could change it.
+
+    `settled`: the reader has discarded everything from some point on, so nothing that follows matters.
+    """
+
+    thought: str = ""
+    kept: str = ""
+    found: Found | None = None
+    anomalies: set[Anomaly] = field(default_factory=set)
+    settled: bool = False
+    reasoning: str = ""
+
+
+def outline(text: str, tools: Sequence[ToolSpec], *, prose_ends: bool = False) -> Outline:
+    """Understand the text alone, whatever the provider says about how it ended."""
+    parted = part(_HALF.sub("\ufffd", text.replace("\r\n", "\n")))
+    prefix = _PREFIX.match(parted.visible)
+    visible = parted.visible[prefix.end() :] if prefix else parted.visible
+    seen = Outline(reasoning=parted.reasoning)
+    if parted.open:
+        seen.kept = visible.strip()
+        seen.found = Broken(Anomaly.TRUNCATED, "The reasoning took all of the reply, and no Action came.", len(visible))
+    else:
+        _walk(visible, tools, seen, prose_ends=prose_ends or parted.final)
+    if isinstance(seen.found, Broken) and seen.found.problem in (Anomaly.EMPTY, Anomaly.TRUNCATED):
+        acts = (Kind.ACTION, Kind.CALL, Kind.FINAL)
+        if parted.reasoning and any(mark.kind in acts for mark in marks(parted.reasoning)):
+            seen.anomalies.add(Anomaly.ACTION_IN_THINKING)
+    return seen
+
+
+def _walk(text: str, tools: Sequence[ToolSpec], seen: Outline, *, prose_ends: bool) -> None:
+    """Find the first mark that decides, and read it. Marks that name no tool are passed over, a few of them."""
+    if _whole_object(text, tools, seen):
+        return None
+    nothing: list[tuple[int, Broken]] = []
+    at = 0
+    for mark in marks(text):
+        if mark.bare or mark.start < at or mark.kind not in _DECISIVE:
+            continue
+        before = text[: nothing[0][0] if nothing else mark.start]
+        if mark.kind is Kind.OBSERVATION:
+            return _forged(text, mark, _thought(before), seen)
+        if mark.kind is Kind.END:
+            _undecided(text[: mark.start], seen, nothing, prose_ends=prose_ends)
+            seen.anomalies |= {Anomaly.RUN_ON} if text[mark.end :].strip() else set()
+            return None
+        found = _read_mark(text, mark, tools)
+        at = mark.end
+        if found is not None and not (isinstance(found, Broken) and found.problem is Anomaly.NO_ACTION):
+            seen.thought = found.thought if isinstance(found, Call) and found.thought else _thought(before)
+            return _settle(text, mark, found, tools, seen)
+        nothing.append((mark.start, found or Broken(Anomaly.NO_ACTION, "the markup holds no call.", mark.end)))
+        if len(nothing) == _PASSED:
+            break
+    return _undecided(text, seen, nothing, prose_ends=prose_ends)
+
+
+_PASSED: Constant = 8
+_DECISIVE: Constant = frozenset({Kind.OBSERVATION, Kind.ACTION, Kind.CALL, Kind.FINAL, Kind.END})
+
+
+def _read_mark(text: str, mark: Mark, tools: Sequence[ToolSpec]) -> Found | None:
+    """One call or end at its mark, by the mark's dialect."""
+    if mark.kind is Kind.FINAL:
+        return _final(text, mark)
+    if mark.label:
+        return action(text, mark, tools)
+    if mark.word == "<action>":
+        return _action_tag(text, mark, tools)
+    if mark.word.startswith("<") and mark.word[1] not in "|｜":
+        return tagged(text, mark, tools)
+    if mark.word.startswith("<｜dsml"):
+        return tagged(text, mark, tools)
+    return tokened(text, mark, tools)
+
+
+def _action_tag(text: str, mark: Mark, tools: Sequence[ToolSpec]) -> Found:
+    """`<action>search[x]</action>`: the inside is the value of an Action label."""
+    close = text.casefold().find("</action>", mark.end)
+    if close < 0:
+        return Broken(Anomaly.TRUNCATED, "The tag <action> was still open at the end of the reply.", len(text))
+    inner = text[:close]
+    found = action(inner, mark, tools)
+    if isinstance(found, Call):
+        rest = inner[found.end :].strip()
+        if rest:
+            return Broken(Anomaly.MALFORMED, "something follows the call inside the tag <action>", close)
+        return Call(found.name, found.input, close + len("</action>"), found.more, found.repaired)
+    return found
+
+
+def _whole_object(text: str, tools: Sequence[ToolSpec], seen: Outline) -> bool:
+    """A reply that begins with a JSON object, bare or fenced, which is a call or our own constrained form."""
+    start = after_blanks(text, 0)
+    fence = _OPEN_FENCE.match(text, start)
+    at = fence.end() if fence else start
+    if not text.startswith("{", at):
+        return False
+    found = call_at(text, at, tools)
+    head = text[at : at + 300].casefold()
+    if isinstance(found, Broken) and not any(
+        f"{q}{key}{q}" in head for q in "\"'" for key in ("name", "tool", "action", "function", "final", "thought")
+    ):
+        found = None if found.problem is Anomaly.MALFORMED else found
+    if found is None:
+        return False
+    seen.thought = found.thought.strip() if isinstance(found, (Call, Ending)) else ""
+    _settle(text, Mark(Kind.CALL, start, at, "{", label=False), found, tools, seen)
+    return True
+
+
+def _final(text: str, mark: Mark) -> Ending | Broken:
+    """The answer after an end label; it runs on until something shows that the model plays on (or its tag closes)."""
+    if not mark.label:
+        close = text.casefold().find(f"</{mark.word[1:]}", mark.end)
+        if close < 0:
+            return Broken(Anomaly.TRUNCATED, f"The tag {mark.word} was still open at the end of the reply.", len(text))
+        return Ending(text[mark.end : close].strip(), close + len(mark.word) + 1)
+    return Ending("", _final_end(text, mark), closed=False)
+
+
+def _final_end(text: str, mark: Mark) -> int:
+    """Where an answer without a closing mark stops. A lone Question or Observation line may be content; with more labels behind
+    it, it is the model playing on."""
+    soft: int | None = None
+    for other in marks(text, mark.end):
+        if other.bare or other.kind is Kind.INPUT:
+            continue
+        if other.kind is Kind.END:
+            return other.start if soft is None else len(text)
+        if other.kind in (Kind.ACTION, Kind.CALL):
+            return soft if soft is not None else other.start
+        if other.kind is Kind.THOUGHT or (other.kind is Kind.FINAL and other.word.casefold() == mark.word.casefold()):
+            return other.start if soft is None else soft
+        if soft is None and other.kind in (Kind.QUESTION, Kind.OBSERVATION):
+            soft = other.start
+    return len(text)
+
+
+def _settle(text: str, mark: Mark, found: Found, tools: Sequence[ToolSpec], seen: Outline) -> None:
+    """Take what was found as the turn, and judge what follows it."""
+    if isinstance(found, Ending) and not found.closed:
+        answer = text[mark.end : found.end].strip() if mark.kind is Kind.FINAL else found.answer
+        found = Ending(answer.removesuffix("**").rstrip() if mark.bold else answer, found.end, closed=False)
+    seen.found = found
+    seen.kept = text[: found.end].strip()
+    _judge(text, found, tools, seen)
+    if isinstance(found, Ending) and Anomaly.FINAL_AND_ACTION in seen.anomalies:
+        seen.found = Broken(
+            Anomaly.FINAL_AND_ACTION, "An answer stands beside an Action; write one of them.", found.end
+        )
+    elif isinstance(found, Ending) and not found.answer:
+        seen.found = Broken(Anomaly.EMPTY_FINAL, "The answer is empty; write it inside finish[...].", found.end)
+    elif isinstance(found, Broken):
+        seen.kept = text[
+            : min([found.end, *(m.start for m in marks(text, mark.end) if m.kind is Kind.OBSERVATION)])
+        ].strip()
+
+
+def _judge(text: str, found: Found, tools: Sequence[ToolSpec], seen: Outline) -> None:
+    """Name what stands after the first call or answer, up to the point from which all is discarded."""
+    at = _past_noise(text, found.end)
+    if isinstance(found, Call) and (found.more or text.startswith("{", at)):
+        seen.anomalies.add(Anomaly.EXTRA_ACTIONS)
+    shut = _SHUT_FENCE.match(text, found.end)
+    after = shut.end() if shut else found.end
+    stop = text.find("\n", found.end)
+    stop = len(text) if stop < 0 else stop
+    if inline(Kind.OBSERVATION, text, found.end, stop) and not isinstance(found, Broken):
+        seen.anomalies.add(Anomaly.FORGED_OBSERVATION)
+        return
+    second = _SECOND.match(text, found.end, stop)
+    if second and not isinstance(found, Broken):
+        ends = second[1].casefold() in FINISH
+        if ends or names(second[1], tools)[0]:
+            _beside(found, Kind.FINAL if ends else Kind.ACTION, seen)
+    plain = True
+    for mark in marks(text, after):
+        if mark.start < at and mark.kind is not Kind.OBSERVATION:
+            continue
+        if mark.bare and mark.kind is not Kind.OBSERVATION:
+            continue
+        if mark.kind is Kind.OBSERVATION:
+            seen.anomalies.add(Anomaly.FORGED_OBSERVATION)
+            seen.settled = not isinstance(found, Broken) and not mark.bare
+            return
+        if mark.kind in (Kind.QUESTION, Kind.END) and not isinstance(found, Broken):
+            if text[mark.end :].strip() or mark.kind is Kind.QUESTION:
+                seen.anomalies.add(Anomaly.RUN_ON)
+            seen.settled = mark.kind is Kind.QUESTION
+            return
+        if mark.kind in (Kind.ACTION, Kind.CALL, Kind.FINAL):
+            _beside(found, mark.kind, seen)
+            plain = False
+    if plain and at < len(text):
+        seen.anomalies.add(Anomaly.TRAILING_TEXT)
+
+
+def _beside(found: Found, kind: Kind, seen: Outline) -> None:
+    """A second call or answer stands beside what was found."""
+    if isinstance(found, Ending):
+        seen.anomalies |= {Anomaly.FINAL_AND_ACTION} if kind is not Kind.FINAL else {Anomaly.RUN_ON}
+    elif isinstance(found, Call):
+        seen.anomalies.add(Anomaly.FINAL_AND_ACTION if kind is Kind.FINAL else Anomaly.EXTRA_ACTIONS)
+
+
+def _past_noise(text: str, at: int) -> int:
+    """The index after decoration and closing tags."""
+    noise = _NOISE.match(text, at)
+    while noise and noise.end() > at:
+        at = noise.end()
+        noise = _NOISE.match(text, at)
+    return at
+
+
+def _forged(text: str, mark: Mark, thought: str, seen: Outline) -> None:
+    """The reply rests on a result that the model wrote itself."""
+    seen.thought = thought
+    seen.kept = text[: mark.start].strip()
+    seen.settled = True
+    detail = "You wrote an Observation yourself; only the host writes Observations, after your Action."
+    seen.found = Broken(Anomaly.FORGED_OBSERVATION, detail, mark.start)
+    seen.anomalies.add(Anomaly.FORGED_OBSERVATION)
+
+
+def _undecided(text: str, seen: Outline, nothing: Sequence[tuple[int, Broken]], *, prose_ends: bool) -> None:
+    """No call and no end label."""
+    seen.kept = text.strip()
+    if _past_noise(text, 0) >= len(text) or not text.strip(_INVISIBLE):
+        seen.found = Broken(Anomaly.EMPTY, "The reply was empty.", len(text))
+        return
+    labels = [mark.kind for mark in marks(text) if not mark.bare]
+    if _MARKUP.search(text):
+        seen.anomalies.add(Anomaly.UNPARSED_MARKUP)
+    if prose_ends and not labels and not nothing:
+        seen.found = Ending(text.strip(), len(text))
+        return
+    if Kind.THOUGHT in labels:
+        seen.thought = _thought(text[: nothing[0][0]] if nothing else text)
+    detail = nothing[0][1].detail if nothing else "there was no Action line and no answer in finish[...]."
+    seen.found = Broken(Anomaly.NO_ACTION, f"No Action could be read: {detail} {FORMAT}", len(text))
+
+
+def _thought(text: str) -> str:
+    """The text before the call without its labels."""
+    pieces: list[str] = []
+    at = 0
+    for mark in marks(text):
+        if mark.kind is Kind.THOUGHT and not mark.bare:
+            pieces.append(text[at : mark.start])
+            at = mark.end
+        elif mark.kind is Kind.QUESTION and not pieces and not text[: mark.start].strip():
+            stop = text.find("\n", mark.end)
+            at = len(text) if stop < 0 else stop
+    pieces.append(text[at:])
+    joined = _THOUGHT_TAG.sub("\n", "".join(pieces))
+    return joined.strip().removesuffix("```").strip() if joined.count("```") == 1 else joined.strip()
