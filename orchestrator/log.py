@@ -17,6 +17,7 @@ import orjson
 import structlog
 from structlog.typing import EventDict, Processor
 
+from orchestrator.core.clean.strip import strip
 from orchestrator.core.events import (
     Actions,
     ActionStarted,
@@ -83,10 +84,16 @@ def line(run: Run, entry: Entry) -> tuple[str, str, dict[str, Any]]:
             return (
                 "debug",
                 "action_started",
-                {"step": run.step, "action": action_id, "tool": run.action(action_id).tool},
+                {"step": run.step, "action": action_id, "tool": _name(run.action(action_id).tool)},
             )
         case Observation() as seen:
-            fields = {"step": run.step, "action": seen.id, "tool": seen.tool, "status": seen.status, "code": seen.code}
+            fields = {
+                "step": run.step,
+                "action": seen.id,
+                "tool": _name(seen.tool),
+                "status": seen.status,
+                "code": seen.code,
+            }
             fields |= {"seconds": round(seen.seconds, 3), "bytes": seen.size, "attempts": len(seen.attempts) + 1}
             return "warning" if seen.status == "error" else "info", "observation", _present(fields)
         case Waiting() as wait:
@@ -133,13 +140,18 @@ def _turn(run: Run, turn: ModelTurn) -> dict[str, Any]:
         "model": turn.model,
     }
     if isinstance(turn.intent, Actions):
-        fields["actions"] = [action.tool for action in turn.intent.actions]
+        fields["actions"] = [_name(action.tool) for action in turn.intent.actions]
     fields |= {"tokens_in": usage.input_tokens, "tokens_out": usage.output_tokens, "seconds": round(turn.seconds, 3)}
     if turn.anomalies:
         fields["anomalies"] = [anomaly.value for anomaly in turn.anomalies]
     if turn.attempts:
         fields["attempts"] = [f"{attempt.target} {attempt.code}" for attempt in turn.attempts]
     return fields
+
+
+def _name(tool: str) -> str:
+    """A tool's name as the model wrote it, made harmless."""
+    return strip(tool)[:64]
 
 
 def _steps(run: Run) -> int:

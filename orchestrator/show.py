@@ -7,7 +7,6 @@ cannot repaint the terminal it is read on.
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
@@ -15,6 +14,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
+from orchestrator.core.clean.strip import strip
 from orchestrator.core.events import (
     Action,
     Actions,
@@ -39,14 +39,11 @@ EXCERPT = 600
 
 _COLOURS = {"Thought": "cyan", "Action": "yellow", "Observation": "green", "Final": "bold", "Malformed": "red"}
 _GOOD = frozenset({Outcome.ANSWERED})
-_KEPT = frozenset("\n\t")
 
 
 def plain(text: str) -> str:
     """The text without control, direction, invisible and half characters; newlines and tabs stay."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(each for each in text if each in _KEPT or unicodedata.category(each)[0] != "C")
+    return strip(text)
 
 
 def tree(trace: Trace, *, whole: bool = False, raw: Mapping[str, bytes] | None = None) -> Tree:

@@ -61,7 +61,7 @@ def runs(  # noqa: PLR0913  one argument for each option of the command line
         return
     table = Table(box=None, pad_edge=False)
     for column in ("run", "started", "outcome", "steps", "agent", "question"):
-        table.add_column(column, overflow="fold" if column == "question" else None, no_wrap=column == "run")
+        table.add_column(column, overflow="fold", no_wrap=column == "run")
     for row in rows:
         ended = row.outcome.value if row.outcome else "open"
         table.add_row(
@@ -106,7 +106,8 @@ async def _replay(ctx: Context, run_id: str, *, as_json: bool) -> Exit:
 
 def check(trace: Trace, row: RunRow | None) -> tuple[Run, list[str]]:
     """The run as recomputed, and every way in which the stored Trace or its row in the index differs from it."""
-    run, problems = Run(), []
+    run = Run()
+    problems: list[str] = []
     for entry in trace:
         try:
             after = evolve(run, entry)

@@ -1,0 +1,147 @@
+"""The in-process Agent, against the demo model server; and the parts that every door puts together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.agent import Agent
+from orchestrator.assembly import chosen, make_store, new_run_id, parse_request, shipped_tools
+from orchestrator.core.events import Observation, Outcome, RunEnded, RunStarted
+from orchestrator.core.spec import ToolSpec
+from orchestrator.demo.server import serve
+from orchestrator.errors import ConfigError, StoreError
+from orchestrator.log import log_entry
+from orchestrator.settings import ModelSettings, Settings
+from orchestrator.stores.memory import MemoryStore
+from orchestrator.stores.sqlite import SqliteStore
+from orchestrator.tool import tool
+
+TWO_HOPS = "《三体》的作者出生在哪个省份？"
+
+
+@tool(repeatable=True)
+def search(entity: str) -> dict[str, Any]:
+    """Get the entry of one entity."""
+    return {"entity": entity, "fields": {"作者": "刘慈欣"}}
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[ModelSettings]:
+    async with serve() as server:
+        yield ModelSettings(provider="openai", base_url=f"{server.url}/v1", model="demo")
+
+
+async def test_a_question_becomes_an_answer(model: ModelSettings) -> None:
+    async with Agent(settings=Settings(), model=model, store="memory") as agent:
+        result = await agent.run(TWO_HOPS)
+    assert (result.outcome, result.steps) == (Outcome.ANSWERED, 3)
+    assert "山西" in (result.answer or "")
+    assert result.usage.tokens > 0
+
+
+async def test_both_protocols_run_on_one_agent(model: ModelSettings) -> None:
+    async with Agent(settings=Settings(), model=model, store="memory") as agent:
+        result = await agent.run(TWO_HOPS, protocol="text", language="zh")
+    assert (result.outcome, result.steps) == (Outcome.ANSWERED, 5)
+
+
+async def test_own_tools_replace_the_shipped_ones(model: ModelSettings) -> None:
+    async with Agent(settings=Settings(), model=model, store="memory", tools=[search]) as agent:
+        entries = [entry async for entry in agent.stream("《三体》的作者是谁？")]
+    first = entries[0].event
+    assert isinstance(first, RunStarted)
+    assert [spec.name for spec in first.tools] == ["search"]
+    assert any(isinstance(entry.event, Observation) and "刘慈欣" in entry.event.content for entry in entries)
+
+
+async def test_what_is_streamed_is_what_is_stored(model: ModelSettings) -> None:
+    async with MemoryStore() as store, Agent(settings=Settings(), model=model, store=store) as agent:
+        streamed = tuple([entry async for entry in agent.stream(TWO_HOPS)])
+        assert streamed == await store.read(streamed[0].run_id)
+    assert isinstance(streamed[-1].event, RunEnded)
+
+
+async def test_a_stream_that_is_left_can_be_resumed(model: ModelSettings) -> None:
+    async with MemoryStore() as store, Agent(settings=Settings(), model=model, store=store) as agent:
+        stream = agent.stream(TWO_HOPS)
+        first = await anext(stream)
+        await stream.aclose()  # type: ignore[attr-defined]
+        result = await agent.resume(first.run_id)
+        assert result.outcome is Outcome.ANSWERED
+        assert await agent.resume(first.run_id) == result
+
+
+async def test_observers_are_told_of_every_entry(model: ModelSettings) -> None:
+    told: list[int] = []
+    observers = (lambda _run, entry: told.append(entry.seq), log_entry)
+    async with (
+        MemoryStore() as store,
+        Agent(settings=Settings(), model=model, store=store, observers=observers) as agent,
+    ):
+        result = await agent.run(TWO_HOPS)
+        assert told == [entry.seq for entry in await store.read(result.run_id)][1:]
+
+
+async def test_an_unknown_run_cannot_be_resumed(model: ModelSettings) -> None:
+    async with Agent(settings=Settings(), model=model, store="memory") as agent:
+        with pytest.raises(StoreError, match="no run 'nothing'"):
+            await agent.resume("nothing")
+
+
+async def test_an_agent_must_be_opened_first(model: ModelSettings) -> None:
+    with pytest.raises(ConfigError, match="async with"):
+        await Agent(settings=Settings(), model=model, store="memory").run("x")
+
+
+async def test_a_change_that_is_none_is_named(model: ModelSettings) -> None:
+    async with Agent(settings=Settings(), model=model, store="memory") as agent:
+        with pytest.raises(ConfigError, match="max_step"):
+            await agent.run("x", max_step=1)
+
+
+@pytest.mark.parametrize("given", [{"name": "nobody"}, {"model": "nobody"}])
+def test_an_agent_of_unknown_parts_is_refused_at_once(given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="nobody"):
+        Agent(settings=Settings(), **given)
+
+
+def test_run_ids_sort_by_time_and_are_26_characters() -> None:
+    ids = [new_run_id(at) for at in (1.0, 1.001, 1_764_000_000.0, 4_000_000_000.0)]
+    assert sorted(ids) == ids
+    assert {len(each) for each in ids} == {26}
+    assert len({new_run_id(1.0) for _ in range(1000)}) == 1000
+
+
+def test_a_store_is_made_from_its_url(tmp_path: Path) -> None:
+    assert isinstance(make_store("memory"), MemoryStore)
+    made = make_store(f"sqlite:///{tmp_path}/deep/down/traces.db")
+    assert isinstance(made, SqliteStore)
+    assert made.path.parent.is_dir()
+
+
+@pytest.mark.parametrize("url", ["", "sqlite://", "sqlite:///", "mysql://x", "traces.db"])
+def test_what_is_no_store_is_refused_with_what_to_write(url: str) -> None:
+    with pytest.raises(ConfigError, match="sqlite:///PATH"):
+        make_store(url)
+
+
+def test_tools_are_chosen_by_name_in_the_order_asked_for() -> None:
+    offered = tuple(ToolSpec(name, "", {}) for name in ("a", "b", "c"))
+    assert chosen(offered, None) == offered
+    assert [spec.name for spec in chosen(offered, ("c", "a", "c"))] == ["c", "a"]
+    with pytest.raises(ConfigError, match="no tool d: there are a, b, c"):
+        chosen(offered, ("a", "d"))
+
+
+def test_a_request_of_somebody_else_is_checked() -> None:
+    assert parse_request({"goal": "x", "tools": ["a"], "max_steps": 3}, "here").tools == ("a",)
+    with pytest.raises(ConfigError, match="here: max_steps"):
+        parse_request({"goal": "x", "max_steps": "many"}, "here")
+
+
+def test_the_shipped_tools_are_in_the_checkout() -> None:
+    assert (shipped_tools() / "calculator.py").is_file()
