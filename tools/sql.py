@@ -31,7 +31,7 @@ FUNCTIONS = frozenset({
 })  # fmt: skip
 
 
-@tool(repeatable=True, timeout=10.0, aliases=("数据库查询",))
+@tool(repeatable=True, timeout=10.0, trusted=False, aliases=("数据库查询",))
 def sql_query(sql: str) -> dict[str, Any]:
     """Run one SELECT on the operator's SQLite database; at most 100 rows come back. See sql_schema for the tables."""
     with database() as connection:

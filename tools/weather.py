@@ -26,6 +26,7 @@ transport: httpx.AsyncBaseTransport | None = None
 @tool(
     repeatable=True,
     timeout=15.0,
+    trusted=False,
     aliases=("天气接口",),
     facts={"temperature": "/temperature", "condition": "/condition", "humidity": "/humidity", "wind": "/wind_speed"},
 )

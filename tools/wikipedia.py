@@ -21,7 +21,7 @@ SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\n+")
 transport: httpx.AsyncBaseTransport | None = None
 
 
-@tool(repeatable=True, timeout=15.0, aliases=("维基搜索",))
+@tool(repeatable=True, timeout=15.0, trusted=False, aliases=("维基搜索",))
 async def wikipedia_search(title: str) -> ToolResult:
     """Open the Wikipedia page with this title: its first paragraph, or five similar titles if there is no such page."""
     if not title.strip():
@@ -37,7 +37,7 @@ async def wikipedia_search(title: str) -> ToolResult:
     return ToolResult("error", code="NOT_FOUND", data={"similar": similar}, message=message)
 
 
-@tool(repeatable=True, timeout=15.0, aliases=("维基检索",))
+@tool(repeatable=True, timeout=15.0, trusted=False, aliases=("维基检索",))
 async def wikipedia_lookup(title: str, keyword: str, nth: int = 1) -> dict[str, Any]:
     """Find a keyword on a Wikipedia page: the nth sentence (from 1) that contains it, and how many there are."""
     if not title.strip() or not keyword.strip() or nth < 1:
