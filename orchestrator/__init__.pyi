@@ -1,20 +1,51 @@
-from orchestrator.agent import Agent as Agent, Result as Result
-from orchestrator.assembly import RunRequest as RunRequest, open_ports as open_ports, submit as submit
+from orchestrator.agent import Agent, Result
+from orchestrator.assembly import RunRequest, open_ports, submit
 from orchestrator.core.events import (
-    Action as Action,
-    Anomaly as Anomaly,
-    Entry as Entry,
-    Event as Event,
-    ModelTurn as ModelTurn,
-    Observation as Observation,
-    Outcome as Outcome,
-    RunEnded as RunEnded,
-    Trace as Trace,
-    Usage as Usage,
+    Action,
+    Anomaly,
+    Entry,
+    Event,
+    ModelTurn,
+    Observation,
+    Outcome,
+    RunEnded,
+    Trace,
+    Usage,
 )
-from orchestrator.core.run import Run as Run, replay as replay
-from orchestrator.core.spec import Limits as Limits, ToolResult as ToolResult, ToolSpec as ToolSpec
-from orchestrator.errors import ConfigError as ConfigError, OrchestratorError as OrchestratorError
-from orchestrator.runner import Ports as Ports, drive as drive
-from orchestrator.settings import ModelSettings as ModelSettings, Settings as Settings
-from orchestrator.tool import Tool as Tool, ToolError as ToolError
+from orchestrator.core.run import Run, replay
+from orchestrator.core.spec import Limits, ToolResult, ToolSpec
+from orchestrator.errors import ConfigError, OrchestratorError
+from orchestrator.runner import Ports, drive
+from orchestrator.settings import ModelSettings, Settings
+from orchestrator.tool import Tool, ToolError
+
+__all__ = [
+    "Action",
+    "Agent",
+    "Anomaly",
+    "ConfigError",
+    "Entry",
+    "Event",
+    "Limits",
+    "ModelSettings",
+    "ModelTurn",
+    "Observation",
+    "OrchestratorError",
+    "Outcome",
+    "Ports",
+    "Result",
+    "Run",
+    "RunEnded",
+    "RunRequest",
+    "Settings",
+    "Tool",
+    "ToolError",
+    "ToolResult",
+    "ToolSpec",
+    "Trace",
+    "Usage",
+    "drive",
+    "open_ports",
+    "replay",
+    "submit",
+]
