@@ -133,15 +133,15 @@ class Limiter:
             self._queue.discard(ask.tenant, ask.run, waiter)
             self._wake()
 
+    @property
+    def _full(self) -> bool:
+        return self._rules.at_once is not None and self.active >= self._rules.at_once
+
     def _fits(self, tokens: int, now: float) -> bool:
         rules = self._rules
-        if rules.at_once is not None and self.active >= rules.at_once:
-            return False
-        if rules.calls is None and rules.tokens is None:
-            return True
         while self._log and self._log[0].at + rules.window <= now:
             self._tokens -= self._log.popleft().tokens
-        if rules.calls is not None and len(self._log) >= rules.calls:
+        if self._full or (rules.calls is not None and len(self._log) >= rules.calls):
             return False
         return rules.tokens is None or not self._log or self._tokens + tokens <= rules.tokens
 
@@ -183,8 +183,8 @@ class Limiter:
         self._arm(loop)
 
     def _arm(self, loop: asyncio.AbstractEventLoop) -> None:
-        """One timer, for the moment when the oldest entry leaves the window."""
-        if self._queue and self._log and self._timer is None:
+        """One timer, for the moment when the oldest entry leaves the window; a full house is woken by who leaves."""
+        if self._queue and self._log and not self._full and self._timer is None:
             self._timer = loop.call_at(self._log[0].at + self._rules.window, self._ring)
 
     def _ring(self) -> None:

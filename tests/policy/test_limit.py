@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -102,15 +103,21 @@ async def test_retries_inside_one_place_are_counted_in_the_window() -> None:
 
 
 @pytest.mark.virtual
-async def test_waiting_costs_no_polling() -> None:
-    loop = asyncio.get_running_loop()
-    call = layered(Callee(), Limiter(LimitRules(calls=1, window=3600)))
-    await call(Ask("x"))
-    waiting = [asyncio.ensure_future(call(Ask("x"))) for _ in range(50)]
-    await asyncio.sleep(0)
-    assert len([each for each in loop._scheduled if not each.cancelled()]) == 1  # type: ignore[attr-defined]
-    for each in waiting:
-        each.cancel()
+@pytest.mark.parametrize(
+    "rules", [LimitRules(calls=1, window=60), LimitRules(at_once=1, calls=1, window=1)], ids=["rate", "full"]
+)
+async def test_waiting_costs_no_polling(rules: LimitRules, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, timers = asyncio.get_running_loop(), list[float]()
+    set_timer = loop.call_at
+
+    def counted(when: float, *args: Any, **kwargs: Any) -> asyncio.TimerHandle:
+        timers.append(when)
+        return set_timer(when, *args, **kwargs)
+
+    monkeypatch.setattr(loop, "call_at", counted)
+    call = layered(Callee(seconds=50), Limiter(rules))
+    await asyncio.gather(*(call(Ask("x")) for _ in range(10)))
+    assert len(timers) <= 10 + 10, "one for each call's own seconds, one for each that waited"
 
 
 def test_a_limit_of_nothing_is_a_mistake_in_the_settings() -> None:

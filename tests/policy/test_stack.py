@@ -62,7 +62,7 @@ async def test_the_timeout_is_for_each_try_and_the_breaker_counts_tries() -> Non
         await stack.call(ask)
     assert [(each.code, each.seconds) for each in ask.attempts] == [("TIMEOUT", 10)] * 3
     assert stack.breaker is not None
-    assert stack.breaker.back_in(now()) == 10
+    assert stack.breaker.back_in(now()) == pytest.approx(10)
 
 
 async def test_a_payment_that_timed_out_is_not_made_again() -> None:
