@@ -108,7 +108,8 @@ def failure(reply: Reply, now: float | None = None) -> CallError:
     kind = _KINDS[code]
     if status >= 500 and headers.get("x-should-retry", "").strip().lower() == "false":
         kind = Rejected
-    return kind(code, message, status=reply.status, retry_after=retry_after(headers, now) or _delay(error))
+    after = retry_after(headers, now)
+    return kind(code, message, status=reply.status, retry_after=_delay(error) if after is None else after)
 
 
 def error_of(body: Any) -> dict[str, Any] | None:

@@ -214,7 +214,7 @@ def count_of(value: Any) -> int:
 def is_events(reply: Reply) -> bool:
     """Is this body server-sent events, whatever was asked for?"""
     kind = reply.headers.get("content-type", "")
-    return "event-stream" in kind or reply.body.lstrip()[:6] in (b"data: ", b"data:{", b"event:")
+    return "event-stream" in kind or reply.body.lstrip().startswith((b"data:", b"event:", b"id:", b"retry:", b":"))
 
 
 def unique_ids(given: Iterable[Any]) -> tuple[list[str], bool, bool]:
