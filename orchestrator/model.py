@@ -11,7 +11,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Protocol, Self
 
@@ -40,6 +40,7 @@ from orchestrator.policy import (
 from orchestrator.providers import PROVIDERS, Asked, Head, Options, Provider, Request
 from orchestrator.settings import ModelSettings, Settings
 
+OK = 200
 Listen = Callable[[Delta], None]
 
 
@@ -209,8 +210,10 @@ class _Target:
         decoder, cut, first = self.provider.stream(about), None, None
         if turn.run.start.agent.protocol == "text":
             cut = Cut()
-        async with aclosing(self._endpoint.stream(request, self._timeouts)) as chunks:
-            async for chunk in chunks:
+        async with self._endpoint.stream(request, self._timeouts) as reply:
+            if reply.status != OK:
+                raise self.provider.failure(await reply.reply(), about.now)
+            async for chunk in reply:
                 for delta in decoder.feed(chunk):
                     first = first or asyncio.get_running_loop().time()
                     shown, over = cut.feed(delta.text) if cut is not None else (delta.text, False)
@@ -218,7 +221,7 @@ class _Target:
                         turn.listen(Delta(shown, delta.reasoning))
                     if over:
                         return decoder.cut(), first
-        return decoder.end(), first
+            return decoder.end(closed_early=reply.closed_early), first
 
 
 def _rules(settings: ModelSettings) -> Rules:

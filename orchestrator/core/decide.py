@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from orchestrator.core.clean import Head, clean
 from orchestrator.core.events import Action, Anomaly, Event, Final, Malformed, Observation, Outcome, RunEnded, Waiting
 from orchestrator.core.guard import REPEATED_ACTION
 from orchestrator.core.run import Run
@@ -144,8 +145,7 @@ def _unfinished(run: Run, action: Action, stop: RunEnded) -> Observation:
 
 
 def _host(action: Action, code: str, text: str) -> Observation:
-    content = f"status: error\ncode: {code}\n{text}\n--- END OF OBSERVATION ---"
-    return Observation(action.id, action.tool, "error", content, code=code)
+    return Observation(action.id, action.tool, "error", clean(text, Head("error", code)).text, code=code)
 
 
 def _finished(final: Final) -> RunEnded:

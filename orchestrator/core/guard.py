@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from zlib import crc32
 
+from orchestrator.core.clean import EMPTY, END
 from orchestrator.core.events import Action, Actions, Anomaly, ModelTurn, Observation
 
 REPEATED_ACTION = "REPEATED_ACTION"
@@ -21,6 +22,7 @@ REPEATED_ACTION = "REPEATED_ACTION"
 _BITS = 1 << 15
 _READ = 4000  # characters of an Observation that are looked at: news stands early, and the cost stays bounded
 _REMEMBERED = 32  # distinct calls whose last result is remembered
+_FRAME = f"status: success, code: error. message: untrusted {EMPTY} {END}"
 _WORD = re.compile(r"[a-z0-9]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")
 _NUMBER = re.compile(r"\d[\d,.]*\d")
 
@@ -62,9 +64,9 @@ class Guard:
     heard: bool = False
     news: bool = False
 
-    def seeded(self, text: str) -> Guard:
-        """The guard with the words of the goal known."""
-        return replace(self, seen=self.seen | _mask(_words(text)))
+    def seeded(self, goal: str) -> Guard:
+        """The guard with the words of the goal known, and those of the frame around each Observation."""
+        return replace(self, seen=self.seen | _mask(_words(f"{goal} {_FRAME}")))
 
     def observe(self, action: Action, observation: Observation) -> Guard:
         """Fold in one Observation of the open step."""
