@@ -94,7 +94,7 @@ def summary(known: Mapping[str, Fact], limit_chars: int, language: Language = "e
     colon = "：" if language == "zh" else ": "
     room = limit_chars - len(_HEADER[language])
     lines: list[str] = []
-    for label, fact in reversed(known.items()):
+    for label, fact in reversed(list(known.items())):
         line = f"{label}{colon}{fact.value} (step {fact.step})"
         if len(line) + 1 > room:
             break

@@ -56,7 +56,7 @@ _TAGS = (
 )
 _TOKEN = re.compile(
     r"<(?:"
-    r"[|｜¦│]{1,2}[\w▁ .:/=-]{1,48}[|｜¦│]{0,2}>|/?[\w▁-]{1,48}[|｜¦│]>"  # <|im_start|>, <｜User｜>, <|tool_call>, <tool_call|>
+    r"/?[|｜¦│](?!\s)(?:[\w▁ .:/=|｜¦│-]{1,64}>|dsml[|｜])|/?[\w▁-]{1,48}[|｜¦│]>"  # <|im_start|>, <｜User｜>, <|tool_call>, <tool_call|>
     r"|<\s?/?sys>>?"
     r"|\s?/?\s?(?:" + "|".join(_TAGS) + r")(?=[\s>=/]|$)(?:[^<>\n]{0,120}>)?"
     r")"
@@ -65,19 +65,13 @@ _BRACKETS = re.compile(
     r"\[\s?/?(?:inst|tool_calls?|tool_results?|tool_content|available_tools|system_prompt|think|args|call_id|sys|gmask|sop|eop|control_\d{1,4})\s?\]"
     r"|\[calling tool:?|\[\[ ?## ?[\w ]{1,40}(?: ?## ?\]\])?"
 )
-_WORDS_AS_TOKENS = re.compile(r"✿[\w ]{1,24}✿|functools(?=\[)")
+_WORDS_AS_TOKENS = re.compile(r"✿[\w ]{1,24}✿|functools\[")
 _END = re.compile(r"end[\s_‐-―−─━-]{1,3}of[\s_‐-―−─━-]{1,3}observations?")
-_DECORATION = r"[^\S\n]|[>*_#`~+•·.、:：()\-\d【「『《\[|—–\ufffd]"
-_TWINS = dict(
-    zip(
-        "АВЕКМНОРСТХУаеорсухіѕјԁһԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧοινρτɑɡı",
-        "ABEKMHOPCTXYaeopcyxisjdhqwABEZHIKMNOPTYXoivptagi",
-        strict=True,
-    )
-)
+_DECORATION = r"[^\S\n]|[>*_#`~+•·.、:：()\-\d【「『《\[|—–\ufffd\u2190-\u2bff\U0001f000-\U0001faff]"
+_TWINS = dict(zip("авекмнорстхуіѕјԁһԛԝαβεζηικμνορτυχɑɡıſ", "abekmhopctxyisjdhqwabezhikmvoptyxagis", strict=True))
 _FOLDED_RANGES = ((0xFF01, 0xFF5F), (0x1D400, 0x1D800), (0x2100, 0x2150), (0x1F130, 0x1F14A), (0xFE4D, 0xFE70))
 _FOLDABLE = re.compile(
-    "[\u0130\u0131\u0251\u0261\u02d0\u0370-\u04ff\u0500-\u0589\u2039\u203a\u2100-\u214f\u2236\u24b6-\u24e9\u276e\u276f"
+    "[\u0131\u017f\u0251\u0261\u02d0\u0370-\u04ff\u0500-\u0589\u2039\u203a\u2100-\u214f\u2236\u24b6-\u24e9\u276e\u276f"
     "\u27e8\u27e9\u3008\u3009\ua789\ufe13\ufe4d-\ufe6f\uff0e-\uff19\uff1c-\uff1e\uff21-\uff5e\U0001d400-\U0001d7ff\U0001f130-\U0001f149]"
 )
 
@@ -89,10 +83,10 @@ def _fold_table() -> dict[int, str]:
         for code in range(start, end):
             folded = unicodedata.normalize("NFKC", chr(code))
             if len(folded) == 1 and folded.isascii():
-                table[code] = folded
+                table[code] = folded.lower()
     table |= dict.fromkeys((0x2236, 0xA789, 0xFE13, 0xFE55, 0x02D0, 0x0589, 0xFF1A), ":") | {0x0130: "i"}
     table |= {0x2039: "<", 0x203A: ">", 0x276E: "<", 0x276F: ">", 0x27E8: "<", 0x27E9: ">", 0x3008: "<", 0x3009: ">"}
-    for lead, base in ((0x24B6, "A"), (0x24D0, "a"), (0x1F130, "A")):
+    for lead, base in ((0x24B6, "a"), (0x24D0, "a"), (0x1F130, "a")):
         table |= {lead + step: chr(ord(base) + step) for step in range(26)}
     return table
 
@@ -101,7 +95,7 @@ _FOLD = _fold_table()
 
 
 def _spelled(label: str) -> str:
-    return "[ \t_-]?".join(re.escape(word) for word in label.translate(_FOLD).lower().split(" "))
+    return "[ \t_-]?".join(re.escape(word) for word in label.lower().translate(_FOLD).split(" "))
 
 
 _WORDS = sorted({word for words in LABELS.values() for word in words} | set(_MORE_LABELS), key=len, reverse=True)
@@ -125,7 +119,7 @@ def defuse_tokens(text: str) -> str:
     if "[" in folded:
         text, folded = _bracketed(text, folded, _BRACKETS)
     if "✿" in folded or "functools[" in folded:
-        text, folded = _bracketed(text, folded, _WORDS_AS_TOKENS, whole=True)
+        text, folded = _bracketed(text, folded, _WORDS_AS_TOKENS)
     if "observation" in folded:
         text, folded = _bracketed(text, folded, _END, whole=True)
     return text
@@ -150,9 +144,12 @@ def _unbroken(line: str) -> str:
 
 def _folded(text: str) -> str:
     """`text` in lower case and without disguise, character for character."""
-    if not text.isascii() and _FOLDABLE.search(text) is not None:
-        text = text.translate(_FOLD)
-    return text.lower()
+    low = text.lower()
+    if low.isascii():
+        return low
+    if len(low) != len(text):
+        low = text.replace("\u0130", "i").lower()
+    return low.translate(_FOLD) if _FOLDABLE.search(low) is not None else low
 
 
 def _bracketed(
@@ -167,7 +164,8 @@ def _bracketed(
             continue
         inner = text[start:end]
         if not whole:
-            inner = inner[1:-1] if folded[end - 1] in ">]" else inner[1:]
+            inner = inner[inner[:1] in "<＜‹〈❮⟨[［【✿" :]
+            inner = inner[:-1] if inner[-1:] in ">＞›〉❯⟩]］✿[" else inner
         pieces += (text[done:start], "⟦", inner, "⟧")
         done = end
     if not pieces:

@@ -74,7 +74,7 @@ def _decoded(raw: bytes, head: Head, rules: Rules) -> Draft:
         text = f"[BINARY_CONTENT: {len(raw):,} bytes that are no text{what}; ask for another form of this result]"
         for secret in filter(None, rules.secrets):
             raw = raw.replace(secret.encode("utf-8", "replace"), b"[REDACTED]")
-        return Draft(text, head, rules, raw, steps=("described",)).failed("BINARY_CONTENT")
+        return Draft(text, replace(head, status="error", code=head.code or "BINARY_CONTENT"), rules, raw, steps=("described",))
     masked = mask(found.text, rules.secrets)
     steps = ("decoded",) if found.replaced or found.charset != "utf-8" else ()
     if masked == found.text:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AnySet
+from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
@@ -41,7 +41,7 @@ def _plain(value: object, path: tuple[int, ...], depth: int) -> Json:
     inner = (*path, id(value))
     if isinstance(value, Mapping):
         return {_key(key): _plain(item, inner, depth - 1) for key, item in value.items()}
-    if isinstance(value, AnySet):
+    if isinstance(value, AbstractSet):
         return _in_order(_plain(item, inner, depth - 1) for item in value)
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
         return [_plain(item, inner, depth - 1) for item in value]

@@ -1,0 +1,43 @@
+"""On whose behalf a tool runs: a context variable, so that tools need no extra parameter, in threads as well."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar, Token
+from dataclasses import dataclass
+
+from orchestrator.errors import OrchestratorError
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One action of one run. `key` is the idempotency key ("run_id:action_id"): the same on every try, also after a crash.
+
+    `attempt` counts tries from 1. `deadline` is in unix seconds, None without one. `token` is what `pending` was given, when a
+    waiting action is asked about again.
+    """
+
+    run_id: str
+    action_id: str
+    key: str
+    attempt: int = 1
+    deadline: float | None = None
+    tenant: str = ""
+    token: str = ""
+
+
+_CONTEXT: ContextVar[Context] = ContextVar("orchestrator_tool_context")
+
+
+def context() -> Context:
+    """The Context of the action that is being run. OrchestratorError outside of one."""
+    try:
+        return _CONTEXT.get()
+    except LookupError:
+        raise OrchestratorError(
+            "context() was called outside a tool: call it inside the function under @tool"
+        ) from None
+
+
+def on_behalf_of(about: Context) -> Token[Context]:
+    """Let `context()` answer `about` from here on, in this task."""
+    return _CONTEXT.set(about)

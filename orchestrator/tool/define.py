@@ -1,0 +1,157 @@
+"""`@tool`: a typed function becomes a Tool. Its schema, its description and the check of its input come off the signature."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, overload
+
+from orchestrator.core.spec import Json, ToolResult, ToolSpec
+from orchestrator.errors import ConfigError, Permanent
+from orchestrator.tool.signature import Arguments, described, signature_of
+from orchestrator.tool.words import COMMON
+
+F = TypeVar("F", bound=Callable[..., Any])
+Hook = Callable[..., Awaitable[Any]]
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_RESERVED = frozenset({"finish", "final_answer", "final"})
+
+
+class ToolError(Permanent):
+    """The tool says that it failed: `code` is an UPPER_SNAKE word, `message` what happened and what to do instead."""
+
+    def __init__(self, code: str, message: str = "", **more: Any) -> None:
+        super().__init__(code, message, **more)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A spec and the function behind it. `arguments` checks an input; `function` takes the checked arguments by name.
+
+    `threaded` functions are synchronous and run in a thread. `reconcile` takes the same arguments and says what became of an
+    action that was begun and never observed (a ToolResult, a value, or None: unknown); `home` is where the tool was written.
+    """
+
+    spec: ToolSpec
+    function: Callable[..., Any]
+    arguments: Arguments
+    threaded: bool = False
+    reconcile: Hook | None = None
+    home: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name the model calls it by."""
+        return self.spec.name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The plain function, unchecked: for tests and for other tools."""
+        return self.function(*args, **kwargs)
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> Tool: ...
+@overload
+def tool(*, name: str | None = None, **options: Any) -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(
+    function: Callable[..., Any] | None = None, /, *, name: str | None = None, **options: Any
+) -> Tool | Callable[[Callable[..., Any]], Tool]:
+    """Make a Tool of a typed function with a docstring.
+
+    Options, all by name: `name`, `description` (default: the docstring up to its arguments), `repeatable` (may run twice with
+    the same input: the condition of any retry), `side_effect`, `timeout` in seconds (30), `facts` {label: JSON Pointer},
+    `aliases`, `common` (default: by a word list), `trusted` (False: its results come from outside), `version`,
+    `requires_approval`, `reconcile` (a coroutine function). ConfigError says what to change.
+    """
+    if function is None:
+        return lambda decorated: _made(decorated, name, options)
+    return _made(function, name, options)
+
+
+def _made(function: Callable[..., Any], name: str | None, options: dict[str, Any]) -> Tool:
+    if isinstance(function, Tool) or not inspect.isroutine(function):
+        raise ConfigError(f"@tool decorates a plain function, not {function!r}")
+    name = name or function.__name__
+    where = _where(function)
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"{where}: {name!r} cannot name a tool; use letters, digits, _ and -, at most 64, not first a digit"
+        )
+    if name.lower() in _RESERVED:
+        raise ConfigError(f"{where}: the name {name!r} ends a run in the text protocol; choose another")
+    known = {
+        "description",
+        "repeatable",
+        "side_effect",
+        "timeout",
+        "facts",
+        "aliases",
+        "common",
+        "trusted",
+        "version",
+        "requires_approval",
+        "reconcile",
+    }
+    if unknown := set(options) - known:
+        raise ConfigError(f"{where}: @tool has no option {min(unknown)!r}; it has {', '.join(sorted(known))}")
+    arguments = signature_of(function, where)
+    hook = options.pop("reconcile", None)
+    if hook is not None and not inspect.iscoroutinefunction(hook):
+        raise ConfigError(f"{where}: reconcile must be an async function that takes the tool's arguments")
+    description = options.pop("description", None) or described(function)
+    if not description:
+        raise ConfigError(f"{where}: the model chooses by the description; write a docstring")
+    first = ToolSpec(name, description, arguments.schema, reconcilable=hook is not None)
+    spec = _spec(first, options, where)
+    return Tool(spec, function, arguments, not inspect.iscoroutinefunction(function), hook, function.__module__)
+
+
+def _spec(first: ToolSpec, options: Mapping[str, Any], where: str) -> ToolSpec:
+    timeout = options.get("timeout", first.timeout)
+    if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not 0 < timeout < 86_400 * 7:
+        raise ConfigError(f"{where}: timeout is {timeout!r}; write seconds above 0")
+    facts = dict(options.get("facts") or {})
+    for label, pointer in facts.items():
+        if not isinstance(pointer, str) or (pointer and not pointer.startswith("/")):
+            raise ConfigError(
+                f"{where}: the fact {label!r} needs a JSON Pointer such as '/temperature', not {pointer!r}"
+            )
+    aliases = options.get("aliases") or ()
+    if isinstance(aliases, str) or not all(isinstance(alias, str) and alias.strip() for alias in aliases):
+        raise ConfigError(f"{where}: aliases is {aliases!r}; write a tuple of names, ('...',)")
+    if len({alias.casefold() for alias in aliases} | {first.name.casefold()}) != len(aliases) + 1:
+        raise ConfigError(f"{where}: an alias repeats another or the tool's own name; write each once")
+    return replace(
+        first,
+        timeout=float(timeout),
+        facts=facts,
+        aliases=tuple(aliases),
+        repeatable=bool(options.get("repeatable", first.repeatable)),
+        side_effect=bool(options.get("side_effect", first.side_effect)),
+        trusted=bool(options.get("trusted", first.trusted)),
+        requires_approval=bool(options.get("requires_approval", first.requires_approval)),
+        common=bool(options.get("common", first.name.lower() in COMMON)),
+        version=str(options.get("version", first.version)),
+    )
+
+
+def _where(function: Callable[..., Any]) -> str:
+    code = getattr(function, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno} {function.__name__}" if code else repr(function)
+
+
+def pending(
+    token: str = "", *, poll: float | None = None, deadline: float | None = None, message: str = ""
+) -> ToolResult:
+    """The result is not there yet: let the run go. `poll`: ask again in so many seconds; `deadline`: give up after so many.
+
+    `token` is what the callback will bring, and what the tool finds in `context().token` when it is asked again.
+    """
+    data: dict[str, Json] = {"token": token}
+    if poll is not None:
+        data["poll"] = poll
+    if deadline is not None:
+        data["deadline"] = deadline
+    return ToolResult("pending", data=data, message=message)

@@ -1,0 +1,164 @@
+"""The registry of tools and the call of one: never raises but on cancellation."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from orchestrator.core.clean import Rules as Cleaning
+from orchestrator.core.events import Action
+from orchestrator.core.spec import ToolSpec
+from orchestrator.errors import CallError, ConfigError, Timeout
+from orchestrator.policy import ONCE, Ask, Guarded, Observer, RetryRules, Rules, guard, unobserved
+from orchestrator.tool import Context, Threads, Tool
+from orchestrator.toolbox.called import Called, Settled, called, failure
+from orchestrator.toolbox.invoke import Invocation, attempt
+from orchestrator.toolbox.load import tools_at
+
+_AGAIN = RetryRules(attempts=3)
+_LISTED = 60
+_LOST = "this action was begun and its result was lost: it may have taken effect"
+
+
+def rules_for(spec: ToolSpec) -> Rules:
+    """The policies of a tool that has none of its own: its timeout, a breaker, and retries only if it may run twice."""
+    return Rules(timeout=spec.timeout, retry=_AGAIN if spec.repeatable else ONCE)
+
+
+class Toolbox:
+    """Tools by name, each under its policies. Immutable: `without` makes another box that shares the policies' state."""
+
+    def __init__(
+        self,
+        tools: Iterable[Tool] = (),
+        *,
+        threads: int | Threads = 32,
+        rules: Callable[[ToolSpec], Rules] = rules_for,
+        observe: Observer = unobserved,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`threads` is the size of the pool for synchronous tools; `rules` gives the policies of a tool (the retries of one
+        that is not repeatable are taken away whatever it says); `clock` gives unix seconds. ConfigError on a name or alias
+        that means two tools."""
+        self._threads = threads if isinstance(threads, Threads) else Threads(threads)
+        self._clock = clock
+        self._tools = _by_name(tools)
+        self._guarded: Mapping[str, Guarded[Invocation, Settled]] = {
+            name: guard(
+                partial(attempt, threads=self._threads), name, _safe(tool.spec, rules(tool.spec)), observe=observe
+            )
+            for name, tool in self._tools.items()
+        }
+        self.specs: tuple[ToolSpec, ...] = tuple(tool.spec for tool in self._tools.values())
+
+    @classmethod
+    def load(
+        cls, paths: Sequence[str | Path], *, threads: int | Threads = 32, observe: Observer = unobserved
+    ) -> Toolbox:
+        """The tools of folders, files and dotted module names. ConfigError names the file and the line at fault."""
+        return cls((tool for path in paths for tool in tools_at(path)), threads=threads, observe=observe)
+
+    def get(self, name: str) -> Tool | None:
+        """The tool of exactly this name."""
+        return self._tools.get(name)
+
+    @property
+    def guarded(self) -> Mapping[str, Guarded[Invocation, Settled]]:
+        """The policies by tool: gauges, and breakers that are open."""
+        return self._guarded
+
+    def without(self, names: Collection[str]) -> Toolbox:
+        """The box without some tools (such as those whose breaker is open). Pool, breakers and limits stay shared."""
+        fewer = copy(self)
+        tools = {name: tool for name, tool in self._tools.items() if name not in names}
+        vars(fewer).update(_tools=tools, specs=tuple(tool.spec for tool in tools.values()))
+        return fewer
+
+    async def call(
+        self, action: Action, *, context: Context, limit: int = 8000, secrets: tuple[str, ...] = ()
+    ) -> Called:
+        """Run an action: always a Called. Only CancelledError passes through.
+
+        Codes of our own: TOOL_NOT_FOUND, INVALID_ARGUMENTS, TOOL_TIMEOUT, TOOL_EXECUTION_ERROR, POOL_FULL, CIRCUIT_OPEN.
+        """
+        tool = self._tools.get(action.tool)
+        cleaning = Cleaning(limit, secrets=secrets)
+        if tool is None:
+            return called(action, failure("TOOL_NOT_FOUND", self._unknown(action.tool), None, cleaning), 0.0)
+        try:
+            arguments = tool.arguments.read(action.input)
+        except CallError as error:
+            return called(action, failure(error.code, error.message, tool.spec, cleaning), 0.0)
+        return await self._invoke(action, Invocation(tool, arguments, context, cleaning))
+
+    async def reconcile(
+        self, action: Action, context: Context, *, limit: int = 8000, secrets: tuple[str, ...] = ()
+    ) -> Called:
+        """Ask a tool what became of an action that was begun and never observed; OUTCOME_UNKNOWN if it cannot say."""
+        tool = self._tools.get(action.tool)
+        cleaning = Cleaning(limit, secrets=secrets)
+        spec = tool.spec if tool is not None else None
+        if tool is None or tool.reconcile is None:
+            return called(action, failure("OUTCOME_UNKNOWN", _LOST, spec, cleaning), 0.0)
+        try:
+            arguments = tool.arguments.read(action.input)
+            said = await attempt(Ask(Invocation(tool, arguments, context, cleaning, asking=True)), self._threads)
+        except CallError as error:
+            said = failure("OUTCOME_UNKNOWN", f"{_LOST}; asking the tool about it failed: {error}", spec, cleaning)
+        if said.bare and said.result.data is None:
+            said = failure("OUTCOME_UNKNOWN", _LOST, spec, cleaning)
+        return called(action, said, self._clock())
+
+    async def _invoke(self, action: Action, invocation: Invocation) -> Called:
+        ask = Ask(invocation, invocation.context.run_id, invocation.context.tenant)
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        try:
+            said = await self._guarded[action.tool].call(ask)
+        except CallError as error:
+            said = _failed(error, invocation)
+        return called(action, said, self._clock(), tuple(ask.attempts), round(loop.time() - begun, 6))
+
+    def _unknown(self, name: str) -> str:
+        known = list(self._tools)
+        more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
+        return f"there is no tool {name[:80]!r}; the tools are: {', '.join(known[:_LISTED]) or 'none'}{more}"
+
+
+def _failed(error: CallError, invocation: Invocation) -> Settled:
+    """What the model is told. After a timeout of a tool that may not run twice: that nobody knows what it did."""
+    spec, code, message = invocation.tool.spec, error.code, error.message
+    if isinstance(error, Timeout) and code != "DEADLINE":
+        code = "TOOL_TIMEOUT" if code == "TIMEOUT" else code
+        if not spec.repeatable:
+            message += (
+                ". The outcome is unknown: it may have taken effect, or still do; find out before you call it again"
+            )
+    return failure(code, message, spec, invocation.rules)
+
+
+def _safe(spec: ToolSpec, rules: Rules) -> Rules:
+    return rules if spec.repeatable or rules.retry is None else replace(rules, retry=ONCE)
+
+
+def _by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
+    known: dict[str, Tool] = {}
+    means: dict[str, str] = {}
+    for tool in tools:
+        if not isinstance(tool, Tool):
+            raise ConfigError(f"{tool!r} is no tool; put @tool over the function")
+        if tool.name in known:
+            raise ConfigError(
+                f"two tools are called {tool.name!r} ({known[tool.name].home} and {tool.home}); rename one: @tool(name=...)"
+            )
+        known[tool.name] = tool
+        for word in (tool.name, *tool.spec.aliases):
+            other = means.setdefault(word.casefold(), tool.name)
+            if other != tool.name:
+                raise ConfigError(f"{word!r} means both {other!r} and {tool.name!r}; take the alias from one of them")
+    return known

@@ -1,0 +1,129 @@
+"""One try of one tool: the border where anything can come from outside.
+
+The tool runs in a task of its own, so that one which swallows its cancellation is left behind, not waited for. Whatever it
+raises leaves here as a CallError with a code; whatever it returns leaves as a ToolResult.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, cast
+
+from pydantic import BaseModel
+
+from orchestrator.core.clean import Rules
+from orchestrator.core.spec import Json, ToolResult
+from orchestrator.errors import CallError, Permanent, Timeout
+from orchestrator.policy import Ask
+from orchestrator.tool import Context, Threads, Tool, on_behalf_of
+from orchestrator.toolbox.called import Settled, settle
+
+GRACE = 0.05  # seconds that a cancelled tool has to put its things away
+_ENVELOPE = frozenset(("status", "code", "data", "message"))
+_STATES = ("success", "error", "pending")
+_LEFT_BEHIND: set[asyncio.Task[Any]] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """A tool with its checked arguments, and on whose behalf; `rules` are those its result is cleaned by.
+
+    `asking`: about an action begun earlier, through `reconcile`.
+    """
+
+    tool: Tool
+    arguments: Mapping[str, Any]
+    context: Context
+    rules: Rules
+    asking: bool = False
+
+
+async def attempt(ask: Ask[Invocation], threads: Threads) -> Settled:
+    """Run the tool once. Raises CallError or CancelledError, nothing else."""
+    what = ask.input
+    about = what.context if not ask.attempts else replace(what.context, attempt=len(ask.attempts) + 1)
+    task = asyncio.get_running_loop().create_task(_run(what, about, threads))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if task.done():
+            raise
+        task.cancel()
+        await _put_away(task)
+        raise
+
+
+async def _put_away(task: asyncio.Task[Any]) -> None:
+    await asyncio.wait((task,), timeout=GRACE)
+    if not task.done():
+        _LEFT_BEHIND.add(task)
+        task.add_done_callback(_gone)
+    elif not task.cancelled():
+        task.exception()
+
+
+def _gone(task: asyncio.Task[Any]) -> None:
+    _LEFT_BEHIND.discard(task)
+    if not task.cancelled():
+        task.exception()
+
+
+def left_behind() -> int:
+    """How many tools of this process still run although they were cancelled."""
+    return len(_LEFT_BEHIND)
+
+
+async def _run(what: Invocation, about: Context, threads: Threads) -> Settled:
+    on_behalf_of(about)
+    tool, given = what.tool, what.arguments
+    try:
+        if what.asking and tool.reconcile is not None:
+            value = await tool.reconcile(**given)
+        elif tool.threaded:
+            value = await threads.run(partial(tool.function, **given))
+        else:
+            value = await tool.function(**given)
+        result, bare = returned(value)
+        return settle(result, tool.spec, what.rules, bare=bare)
+    except CallError:
+        raise
+    except TimeoutError as error:
+        raise Timeout("TOOL_TIMEOUT", described(error)) from error
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        raise Permanent("TOOL_EXECUTION_ERROR", "the tool cancelled itself (CancelledError)") from None
+    except SystemExit as error:
+        raise Permanent(
+            "TOOL_EXECUTION_ERROR", f"the tool tried to end the process (SystemExit: {error.code!r})"
+        ) from None
+    except Exception as error:  # a tool may raise anything: to the model it is one error with a name
+        raise Permanent("TOOL_EXECUTION_ERROR", described(error)) from error
+
+
+def returned(value: object) -> tuple[ToolResult, bool]:
+    """A tool's value as a ToolResult, and whether it was bare. A dict that is such an envelope, and nothing else, is none."""
+    if isinstance(value, ToolResult):
+        if value.status in _STATES:
+            return value, False
+        message = f"the tool returned a ToolResult of status {value.status!r}; write success, error or pending"
+        return ToolResult("error", "TOOL_EXECUTION_ERROR", value.data, message), False
+    if isinstance(value, BaseModel):
+        value = value.model_dump(mode="json")
+    if isinstance(value, dict) and value.keys() <= _ENVELOPE and value.get("status") in _STATES:
+        code, message = value.get("code"), str(value.get("message") or "")
+        return ToolResult(value["status"], None if code is None else str(code), value.get("data"), message), False
+    # `clean` turns whatever has no JSON form into words
+    return ToolResult("success", data=cast("Json", value)), True
+
+
+def described(error: BaseException) -> str:
+    """Type and message, without a traceback; safe for exceptions whose own `__str__` fails."""
+    if isinstance(error, KeyError) and error.args:
+        return f"KeyError: {error.args[0]!r} is not there"
+    return "".join(traceback.format_exception_only(error)).strip()[:4000]
