@@ -112,14 +112,21 @@ class Transcript:
         settings = self.settings
         extra: JsonObject = settings.extra
         return Options(
-            settings.model, settings.stream, settings.stop != "off", settings.temperature, settings.max_tokens_field, extra=extra
+            settings.model,
+            settings.stream,
+            settings.stop != "off",
+            settings.temperature,
+            settings.max_tokens_field,
+            extra=extra,
         )
 
 
 class EndpointModels:
     """The settings' models: one endpoint and one stack of policies each, shared by all runs. An async context manager."""
 
-    def __init__(self, settings: Settings, *, observe: Observer = unobserved, connect: Callable[[str], Endpoint] = Endpoint) -> None:
+    def __init__(
+        self, settings: Settings, *, observe: Observer = unobserved, connect: Callable[[str], Endpoint] = Endpoint
+    ) -> None:
         self._settings = settings
         self._observe = observe
         self._connect = connect
@@ -178,7 +185,9 @@ class _Target:
         self.name = name
         self.settings = settings
         self.provider = PROVIDERS[settings.provider]
-        self.guarded: Guarded[Turn, ModelTurn] = guard(self._once, name, _rules(settings), spent=_spent, observe=observe)
+        self.guarded: Guarded[Turn, ModelTurn] = guard(
+            self._once, name, _rules(settings), spent=_spent, observe=observe
+        )
         self._endpoint = endpoint
         self._headers = self.provider.headers(settings.api_key.get_secret_value())
         self._timeouts = Timeouts(**settings.timeouts.model_dump())
@@ -199,7 +208,9 @@ class _Target:
         read = protocol.read(completion, turn.run.start.tools, turn.run.step)
         return replace(
             read,
-            usage=completion.usage if self._price is None else replace(completion.usage, cost=self._price.cost(completion.usage)),
+            usage=completion.usage
+            if self._price is None
+            else replace(completion.usage, cost=self._price.cost(completion.usage)),
             model=self.name,
             seconds=round(loop.time() - started, 6),
             first_token=None if first is None else round(first - started, 6),

@@ -80,6 +80,12 @@ class Session:
     epoch: int = 0
     _model: Model | None = None
     _appending: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _toolbox: Toolbox = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Only the tools that were offered to this run exist for it."""
+        here = {spec.name for spec in self.ports.toolbox.specs}
+        self._toolbox = self.ports.toolbox.without(here - {spec.name for spec in self.run.start.tools})
 
     async def perform(self, command: Command) -> None:
         """Do what was decided and record what came of it."""
@@ -102,7 +108,9 @@ class Session:
             while True:
                 run, now = self.run, self.ports.clock()
                 try:
-                    entries = await self.ports.store.append(run.run_id, run.seq, events, at=now, epoch=self.epoch, blobs=blobs or {})
+                    entries = await self.ports.store.append(
+                        run.run_id, run.seq, events, at=now, epoch=self.epoch, blobs=blobs or {}
+                    )
                 except Conflict as conflict:
                     await self._catch_up(conflict)
                     if not _fits(self.run, events, now):
@@ -122,7 +130,8 @@ class Session:
         row = await self.ports.store.row(self.run.run_id)
         missed = await self.ports.store.read(self.run.run_id, self.run.seq)
         outsiders = all(
-            isinstance(entry.event, Decision) or (isinstance(entry.event, Observation) and entry.event.id in self.run.waiting)
+            isinstance(entry.event, Decision)
+            or (isinstance(entry.event, Observation) and entry.event.id in self.run.waiting)
             for entry in missed
         )
         if row is None or row.epoch > self.epoch or not missed or not outsiders:
@@ -138,9 +147,13 @@ class Session:
         except TimeoutError:
             return  # the run's own deadline: decide sees it
         except CallError as error:
-            await self.record(RunEnded(Outcome.MODEL_FAILED, code=error.code, detail=error.message, attempts=error.attempts))
+            await self.record(
+                RunEnded(Outcome.MODEL_FAILED, code=error.code, detail=error.message, attempts=error.attempts)
+            )
             return
-        await self.record(turn if any(step.observations for step in run.steps) else facts_in_thought(turn, run.start.goal))
+        await self.record(
+            turn if any(step.observations for step in run.steps) else facts_in_thought(turn, run.start.goal)
+        )
 
     async def _call(self, actions: tuple[Action, ...]) -> None:
         run = self.run
@@ -161,16 +174,18 @@ class Session:
             pending = called.pending
             await self.record(Waiting(action.id, pending.until, token=pending.token, poll=pending.poll))
             return
-        blobs = {called.observation.digest: called.raw} if called.raw is not None and called.observation is not None else {}
+        blobs = (
+            {called.observation.digest: called.raw} if called.raw is not None and called.observation is not None else {}
+        )
         if called.observation is not None:
             await self.record(called.observation, blobs=blobs)
 
     async def _called(self, action: Action, context: Context, *, resumed: bool) -> Called:
         spec = self.run.tool(action.tool)
-        if resumed and spec is not None and spec.reconcilable and not spec.repeatable:
-            return await self.ports.toolbox.reconcile(action, context)
         limit = self.run.start.limits.observation_chars
-        return await self.ports.toolbox.call(action, context=context, limit=limit, secrets=self.ports.secrets)
+        if resumed and spec is not None and spec.reconcilable and not spec.repeatable:
+            return await self._toolbox.reconcile(action, context, limit=limit, secrets=self.ports.secrets)
+        return await self._toolbox.call(action, context=context, limit=limit, secrets=self.ports.secrets)
 
     def _left(self) -> float | None:
         """Seconds to the run's deadline; None without one."""

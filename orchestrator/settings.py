@@ -128,7 +128,9 @@ class AgentSettings(_Table):
 class Settings(BaseSettings):
     """All settings. `Settings.load()` reads them; every problem is a ConfigError that names the setting."""
 
-    model_config = SettingsConfigDict(frozen=True, extra="forbid", env_prefix="ORCHESTRATOR_", env_nested_delimiter="__")
+    model_config = SettingsConfigDict(
+        frozen=True, extra="forbid", env_prefix="ORCHESTRATOR_", env_nested_delimiter="__"
+    )
 
     models: dict[str, ModelSettings] = {}
     agents: dict[str, AgentSettings] = {"default": AgentSettings()}
@@ -155,7 +157,9 @@ class Settings(BaseSettings):
         for name, agent in self.agents.items():
             for model in agent.models:
                 if model not in self.models and model != "default":
-                    raise ValueError(f"agents.{name}.models names {model!r}; configured are {sorted(self.models) or 'none'}")
+                    raise ValueError(
+                        f"agents.{name}.models names {model!r}; configured are {sorted(self.models) or 'none'}"
+                    )
         return self
 
     @classmethod
@@ -192,7 +196,9 @@ class Settings(BaseSettings):
         """What `RunStarted` records of an agent. ConfigError when there is none of that name."""
         found = self.agents.get(name)
         if found is None:
-            raise ConfigError(f"no agent {name!r}: configured are {sorted(self.agents)}; write an [agents.{name}] table")
+            raise ConfigError(
+                f"no agent {name!r}: configured are {sorted(self.agents)}; write an [agents.{name}] table"
+            )
         first = self.model(found.models[0])
         protocol = found.protocol or first.protocol
         spec = AgentSpec(name, found.version, found.models, protocol, found.language, found.instructions)

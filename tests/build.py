@@ -27,18 +27,29 @@ from orchestrator.core.spec import AgentSpec, JsonObject, Limits, ToolSpec
 ANY_INPUT: JsonObject = {"type": "object"}
 
 
-def spec(name: str = "search", *, repeatable: bool = True, requires_approval: bool = False, reconcilable: bool = False) -> ToolSpec:
+def spec(
+    name: str = "search", *, repeatable: bool = True, requires_approval: bool = False, reconcilable: bool = False
+) -> ToolSpec:
     return ToolSpec(
-        name, f"{name}s", ANY_INPUT, repeatable=repeatable, requires_approval=requires_approval, reconcilable=reconcilable
+        name,
+        f"{name}s",
+        ANY_INPUT,
+        repeatable=repeatable,
+        requires_approval=requires_approval,
+        reconcilable=reconcilable,
     )
 
 
-def started(*tools: ToolSpec, goal: str = "Who wrote it?", limits: Limits | None = None, protocol: str = "native") -> RunStarted:
+def started(
+    *tools: ToolSpec, goal: str = "Who wrote it?", limits: Limits | None = None, protocol: str = "native"
+) -> RunStarted:
     agent = AgentSpec(protocol="text" if protocol == "text" else "native")
     return RunStarted(goal, agent, limits or Limits(), tools or (spec(),))
 
 
-def acts(step: int, *calls: tuple[str, JsonObject], thought: str = "", tokens: int = 10, anomalies: tuple[Anomaly, ...] = ()) -> ModelTurn:
+def acts(
+    step: int, *calls: tuple[str, JsonObject], thought: str = "", tokens: int = 10, anomalies: tuple[Anomaly, ...] = ()
+) -> ModelTurn:
     """A turn that proposes these calls."""
     actions = tuple(Action(f"{step}.{index}", tool, given) for index, (tool, given) in enumerate(calls))
     return ModelTurn(thought, Actions(actions), StopReason.TOOL_USE, Usage(tokens, tokens), anomalies)
@@ -53,7 +64,9 @@ def malformed(problem: Anomaly = Anomaly.NO_ACTION, detail: str = "Write one Act
     return ModelTurn("", Malformed(problem, detail), stop, Usage(10, 10), (problem,))
 
 
-def observed(action_id: str, content: str = "a new thing", *, tool: str = "search", code: str | None = None) -> Observation:
+def observed(
+    action_id: str, content: str = "a new thing", *, tool: str = "search", code: str | None = None
+) -> Observation:
     status = "success" if code is None else "error"
     return Observation(action_id, tool, status, content, code=code, digest=str(hash(content)), size=len(content))
 
@@ -85,7 +98,9 @@ class ScriptedModel:
         self.asked.append(ask)
         turn = self.script(run, ask) if callable(self.script) else self.script[min(run.step, len(self.script)) - 1]
         if isinstance(turn.intent, Actions):
-            actions = tuple(replace(action, id=f"{run.step}.{index}") for index, action in enumerate(turn.intent.actions))
+            actions = tuple(
+                replace(action, id=f"{run.step}.{index}") for index, action in enumerate(turn.intent.actions)
+            )
             turn = replace(turn, intent=Actions(actions))
         listen(Delta(turn.thought))
         return turn

@@ -16,6 +16,7 @@ from orchestrator.core.run import Run, replay
 from orchestrator.core.spec import Limits
 from orchestrator.errors import Conflict, StoreError, Unavailable
 from orchestrator.runner import Ports, drive
+from orchestrator.stores import Statement
 from orchestrator.stores.memory import MemoryStore
 from orchestrator.tool import Tool, context, tool
 from orchestrator.toolbox import Toolbox
@@ -57,10 +58,11 @@ TOOLS: tuple[Tool, ...] = (look, pay, slow, broken)
 
 
 def ports_for(model: ScriptedModel, store: MemoryStore, **more: object) -> Ports:
-    return Ports(store, model, Toolbox(TOOLS), **more)  # type: ignore[arg-type]
+    return Ports(store, model, Toolbox(TOOLS), clock=loop_clock, **more)  # type: ignore[arg-type]
 
 
 async def begin(store: MemoryStore, run_id: str = "r1", *, limits: Limits | None = None, at: float = 0.0) -> None:
+    await store.open()
     await store.append(run_id, 0, [RunStarted("Who?", limits=limits or Limits(), tools=Toolbox(TOOLS).specs)], at=at)
 
 
@@ -72,7 +74,9 @@ def loop_clock() -> float:
 async def test_a_run_goes_from_question_to_answer() -> None:
     store = MemoryStore()
     await begin(store)
-    run = await drive("r1", ports_for(ScriptedModel([acts(1, ("look", {"q": "a"}), ("look", {"q": "b"})), final("a and b")]), store))
+    run = await drive(
+        "r1", ports_for(ScriptedModel([acts(1, ("look", {"q": "a"}), ("look", {"q": "b"})), final("a and b")]), store)
+    )
     assert run.ended is not None
     assert (run.ended.outcome, run.ended.answer, len(run.steps)) == (Outcome.ANSWERED, "a and b", 1)
     assert [entry.event.kind for entry in await store.read("r1")] == [
@@ -96,7 +100,7 @@ async def test_one_failing_call_never_cancels_its_siblings() -> None:
 async def test_the_deadline_of_the_run_ends_a_tool_that_hangs() -> None:
     store = MemoryStore()
     await begin(store, limits=Limits(deadline=20.0))
-    run = await drive("r1", ports_for(ScriptedModel([acts(1, ("slow", {"q": "a"})), final()]), store, clock=loop_clock))
+    run = await drive("r1", ports_for(ScriptedModel([acts(1, ("slow", {"q": "a"})), final()]), store))
     assert run.ended is not None
     assert run.ended.outcome is Outcome.DEADLINE
     assert run.steps[0].observations[0].code == "OUTCOME_UNKNOWN"
@@ -131,6 +135,7 @@ async def test_a_worker_that_lost_its_run_lets_go_before_it_performs_anything_mo
     store = MemoryStore()
     await begin(store)
     calls = 0
+    EFFECTS.clear()
 
     def overtaken(run: Run, ask: AskModel) -> ModelTurn:
         nonlocal calls
@@ -163,7 +168,10 @@ async def test_observers_hear_of_an_entry_after_it_is_durable_and_see_the_run_be
     store = MemoryStore()
     await begin(store)
     heard: list[tuple[int, int]] = []
-    await drive("r1", ports_for(ScriptedModel([final()]), store, observers=(lambda run, entry: heard.append((run.seq, entry.seq)),)))
+    await drive(
+        "r1",
+        ports_for(ScriptedModel([final()]), store, observers=(lambda run, entry: heard.append((run.seq, entry.seq)),)),
+    )
     assert heard == [(1, 2), (2, 3)]
 
 
@@ -180,13 +188,21 @@ class CrashingStore(MemoryStore):
         self.appends = 0
 
     async def append(
-        self, run_id: str, seq: int, events: Sequence[Event], *, at: float, epoch: int = 0, blobs: Mapping[str, bytes] | None = None
+        self,
+        run_id: str,
+        seq: int,
+        events: Sequence[Event],
+        *,
+        at: float,
+        epoch: int = 0,
+        blobs: Mapping[str, bytes] = {},
+        enlist: Sequence[Statement] = (),
     ) -> Trace:
         self.appends += 1
         after = self.crashes.pop(self.appends, None)
         if after is False:
             raise Crash
-        entries = await super().append(run_id, seq, events, at=at, epoch=epoch, blobs=blobs or {})
+        entries = await super().append(run_id, seq, events, at=at, epoch=epoch, blobs=blobs, enlist=enlist)
         if after is True:
             raise Crash
         return entries
@@ -202,7 +218,8 @@ def test_a_crash_before_or_after_any_append_repeats_nothing_and_loses_nothing(
     script: list[list[str]], crashes: dict[int, bool]
 ) -> None:
     turns = [
-        acts(step, *((name, {"q": f"{step}{index}"}) for index, name in enumerate(batch))) for step, batch in enumerate(script, 1)
+        acts(step, *((name, {"q": f"{step}{index}"}) for index, name in enumerate(batch)))
+        for step, batch in enumerate(script, 1)
     ]
     run, trace = virtually(_crash_and_resume(ScriptedModel([*turns, final()]), crashes))
     proposed = {action.id: action.tool for turn in turns for action in turn.intent.actions}  # type: ignore[union-attr]
@@ -223,7 +240,7 @@ async def _crash_and_resume(model: ScriptedModel, crashes: Mapping[int, bool]) -
     await begin(store, limits=Limits(tool_errors=99, stall_end=99))
     while True:
         try:
-            run = await drive("r1", ports_for(model, store, clock=loop_clock))
+            run = await drive("r1", ports_for(model, store))
         except Crash:
             continue
         return run, await store.read("r1")

@@ -71,7 +71,9 @@ def _stopped(run: Run, now: float) -> RunEnded | None:
     """Ends that do not wait for the open step: somebody cancelled, or the time is up."""
     deadline = run.start.limits.deadline
     if run.cancelled is not None:
-        return RunEnded(Outcome.CANCELLED, code="CANCELLED", detail=f"cancelled by {run.cancelled.by}: {run.cancelled.reason}")
+        return RunEnded(
+            Outcome.CANCELLED, code="CANCELLED", detail=f"cancelled by {run.cancelled.by}: {run.cancelled.reason}"
+        )
     if run.turn is not None and isinstance(run.turn.intent, Final):
         return None
     if deadline is not None and now - run.started_at >= deadline:
@@ -125,7 +127,9 @@ def _ruled(run: Run, action: Action, spec: ToolSpec | None, now: float) -> Obser
 def _overdue(action: Action, waiting: Waiting, now: float) -> Observation:
     if waiting.reason == "approval":
         return _host(action, "APPROVAL_EXPIRED", "Not run: nobody approved this action in time.")
-    return _host(action, "TOOL_TIMEOUT", f"{action.tool} did not report a result by its deadline; it may still complete.")
+    return _host(
+        action, "TOOL_TIMEOUT", f"{action.tool} did not report a result by its deadline; it may still complete."
+    )
 
 
 def _unknown(action: Action) -> Observation:
@@ -176,18 +180,37 @@ def _exhausted(run: Run) -> RunEnded | None:
         )
     if problem is not None and run.malformed >= limits.malformed:
         outcome = _PROBLEMS.get(problem, Outcome.FORMAT)
-        return RunEnded(outcome, code=f"{outcome.upper()}_ERROR", detail=f"{run.malformed} unusable turns in a row, the last: {problem}")
+        return RunEnded(
+            outcome,
+            code=f"{outcome.upper()}_ERROR",
+            detail=f"{run.malformed} unusable turns in a row, the last: {problem}",
+        )
     if len(run.steps) >= limits.max_steps:
         return RunEnded(Outcome.OUT_OF_STEPS, code="OUT_OF_STEPS", detail=f"no answer after {len(run.steps)} steps")
     if run.tool_errors >= limits.tool_errors:
         codes = ", ".join(observation.code or "?" for observation in last.observations) if last else ""
-        return RunEnded(Outcome.TOOL_ERRORS, code="TOOL_ERRORS", detail=f"{run.tool_errors} tool errors in a row, the last: {codes}")
+        return RunEnded(
+            Outcome.TOOL_ERRORS, code="TOOL_ERRORS", detail=f"{run.tool_errors} tool errors in a row, the last: {codes}"
+        )
     if run.guard.barren >= limits.stall_end:
-        return RunEnded(Outcome.NO_PROGRESS, missing=_sought(run), code="NO_PROGRESS", detail=f"{run.guard.barren} steps brought nothing new")
+        return RunEnded(
+            Outcome.NO_PROGRESS,
+            missing=_sought(run),
+            code="NO_PROGRESS",
+            detail=f"{run.guard.barren} steps brought nothing new",
+        )
     if limits.max_cost is not None and (run.usage.cost or 0.0) >= limits.max_cost:
-        return RunEnded(Outcome.OUT_OF_BUDGET, code="OUT_OF_BUDGET", detail=f"the run cost {run.usage.cost}, its budget is {limits.max_cost}")
+        return RunEnded(
+            Outcome.OUT_OF_BUDGET,
+            code="OUT_OF_BUDGET",
+            detail=f"the run cost {run.usage.cost}, its budget is {limits.max_cost}",
+        )
     if limits.max_tokens is not None and _tokens_left(run) <= 0:
-        return RunEnded(Outcome.OUT_OF_BUDGET, code="OUT_OF_BUDGET", detail=f"the next turn does not fit in {limits.max_tokens} tokens")
+        return RunEnded(
+            Outcome.OUT_OF_BUDGET,
+            code="OUT_OF_BUDGET",
+            detail=f"the next turn does not fit in {limits.max_tokens} tokens",
+        )
     return None
 
 

@@ -73,7 +73,9 @@ class Guard:
         if observation.code == REPEATED_ACTION:
             return replace(self, heard=True)
         key = call_key(action)
-        before = next((count for known, digest, count in self.calls if known == key and digest == observation.digest), 0)
+        before = next(
+            (count for known, digest, count in self.calls if known == key and digest == observation.digest), 0
+        )
         others = tuple(call for call in self.calls if call[0] != key)
         calls = (*others, (key, observation.digest, before + 1))[-_REMEMBERED:]
         if observation.code in _SILENT:
@@ -82,7 +84,9 @@ class Guard:
         known = self.seen | _mask(_words(json.dumps(action.input, ensure_ascii=False)[:_READ]))
         fresh, total = (words & ~known).bit_count(), words.bit_count()
         # The frame and the field names around one known value may be new words: less than two, and less than half, is no news.
-        news = observation.status == "success" and (fresh >= 2 or fresh * 2 > total) and not _nothing(observation.content)
+        news = (
+            observation.status == "success" and (fresh >= 2 or fresh * 2 > total) and not _nothing(observation.content)
+        )
         return replace(self, seen=self.seen | words, calls=calls, heard=True, news=self.news or news)
 
     def closed(self) -> Guard:

@@ -44,7 +44,11 @@ _WAY_OUT = {
 
 def system(agent: AgentSpec, tools: tuple[ToolSpec, ...], *, constrained: bool = False) -> str:
     """The system prompt: the same for every step of a run."""
-    written = native.system(agent, tools) if agent.protocol == "native" else text.system(agent, tools, constrained=constrained)
+    written = (
+        native.system(agent, tools)
+        if agent.protocol == "native"
+        else text.system(agent, tools, constrained=constrained)
+    )
     return f"{agent.instructions}\n\n{written}" if agent.instructions else written
 
 
@@ -71,7 +75,9 @@ def tail(run: Run, ask: AskModel) -> str:
     """What stands last and is no history: the state summary, and on the last step the request to finish."""
     agent = run.start.agent
     known = summary(run.facts, run.start.limits.summary_chars, agent.language)
-    return "\n\n".join(filter(None, (known, _FINISH[agent.language].format(way_out=_way_out(agent)) if ask.finish else "")))
+    return "\n\n".join(
+        filter(None, (known, _FINISH[agent.language].format(way_out=_way_out(agent)) if ask.finish else ""))
+    )
 
 
 def prompt(run: Run, ask: AskModel) -> Prompt:

@@ -131,7 +131,9 @@ def replay(trace: Iterable[Entry], run: Run | None = None) -> Run:
 def evolve(run: Run, entry: Entry) -> Run:
     """The run after one more Entry. IllegalEvent when the entry cannot follow."""
     if entry.seq != run.seq + 1 or (run.seq and entry.run_id != run.run_id):
-        raise IllegalEvent(f"run {run.run_id or entry.run_id}: entry {entry.run_id}#{entry.seq} cannot follow #{run.seq}")
+        raise IllegalEvent(
+            f"run {run.run_id or entry.run_id}: entry {entry.run_id}#{entry.seq} cannot follow #{run.seq}"
+        )
     if run.ended is not None:
         raise IllegalEvent(f"run {run.run_id}: {entry.event.kind} at #{entry.seq}, after the run ended")
     if (run.started is None) != isinstance(entry.event, RunStarted):
@@ -153,7 +155,9 @@ def evolve(run: Run, entry: Entry) -> Run:
             return _decided(run, decision)
         case RunEnded() as ended:
             if run.pending:
-                raise IllegalEvent(f"run {run.run_id}: ended at #{entry.seq} with action {run.pending[0].id} unobserved")
+                raise IllegalEvent(
+                    f"run {run.run_id}: ended at #{entry.seq} with action {run.pending[0].id} unobserved"
+                )
             return replace(run, ended=ended)
         case _ as unknown:
             assert_never(unknown)
@@ -167,7 +171,9 @@ def _turned(run: Run, turn: ModelTurn) -> Run:
         case Actions(actions=actions):
             expected = tuple(f"{run.step}.{index}" for index in range(len(actions)))
             if not actions or tuple(action.id for action in actions) != expected:
-                raise IllegalEvent(f"run {run.run_id}: the actions of step {run.step} must be numbered {expected or 'from 0'}")
+                raise IllegalEvent(
+                    f"run {run.run_id}: the actions of step {run.step} must be numbered {expected or 'from 0'}"
+                )
             return replace(run, pending=actions, malformed=0, truncated=0)
         case Malformed(problem=Anomaly.TRUNCATED):
             return _closed(replace(run, truncated=run.truncated + 1))
@@ -195,7 +201,9 @@ def _decided(run: Run, decision: Decision) -> Run:
     if decision.verdict != "edit":
         return run
     if decision.input is None:
-        raise IllegalEvent(f"run {run.run_id}: the Decision at #{run.seq} edits action {decision.id} but gives no input")
+        raise IllegalEvent(
+            f"run {run.run_id}: the Decision at #{run.seq} edits action {decision.id} but gives no input"
+        )
     edited = replace(action, input=decision.input)
     return replace(run, pending=tuple(edited if each.id == action.id else each for each in run.pending))
 
@@ -236,5 +244,13 @@ def _closed(run: Run) -> Run:
         notes.append(Note.STALLED)
     step = Step(run.turn, observations, tuple(notes))
     return replace(
-        run, steps=(*run.steps, step), turn=None, observed=(), begun=frozenset(), waiting={}, decided={}, facts=facts, guard=guard
+        run,
+        steps=(*run.steps, step),
+        turn=None,
+        observed=(),
+        begun=frozenset(),
+        waiting={},
+        decided={},
+        facts=facts,
+        guard=guard,
     )

@@ -70,7 +70,9 @@ async def measure(loop: str, phase: str, url: str) -> dict[str, float]:
 
 
 def in_its_own_process(loop: str, phase: str, url: str) -> dict[str, float]:
-    done = subprocess.run([sys.executable, "-m", "tests.bench", loop, phase, url], stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.bench", loop, phase, url], stdout=subprocess.PIPE, text=True, check=True
+    )
     row: dict[str, float] = json.loads(done.stdout)
     print(f"{phase:>5} {loop:<12}" + "".join(f"  {key} {value:,.2f}" for key, value in row.items()), flush=True)
     return row
@@ -89,10 +91,14 @@ def main() -> None:
         report = httpx.post(f"{url}/report", content=b"").json()
     for phase in ("200", "1000"):
         print(f"cpu_per_step_ratio_{phase} = {rows['ours', phase]['cpu_us'] / rows['raw', phase]['cpu_us']:.2f}")
-    print(f"cpu_per_step_ratio_200_streamed = {rows['ours-stream', '200']['cpu_us'] / rows['raw', '200']['cpu_us']:.2f}")
+    print(
+        f"cpu_per_step_ratio_200_streamed = {rows['ours-stream', '200']['cpu_us'] / rows['raw', '200']['cpu_us']:.2f}"
+    )
     print(f"steps_per_s_ratio_1000 = {rows['ours', '1000']['steps_per_s'] / rows['raw', '1000']['steps_per_s']:.2f}")
     print(f"kb_per_run_1000 = {rows['ours', '1000']['kb_per_run']:.0f}")
-    print(f"long_run_last_tenth_over_first = {rows['ours', 'long']['growth']:.2f} (raw {rows['raw', 'long']['growth']:.2f})")
+    print(
+        f"long_run_last_tenth_over_first = {rows['ours', 'long']['growth']:.2f} (raw {rows['raw', 'long']['growth']:.2f})"
+    )
     print(f"prompt_prefix_kept = {report['prefix']:.3f}")
 
 

@@ -41,11 +41,19 @@ def goal(run: int) -> str:
 @asynccontextmanager
 async def raw(url: str, model: str, step: Step) -> AsyncIterator[Callable[[int], object]]:
     """What a careful person writes in an afternoon: one client, JSON made anew each time, no log, no guard."""
-    tools = [{"type": "function", "function": {"name": look.spec.name, "description": look.spec.description, "parameters": look.spec.schema}}]
+    tools = [
+        {
+            "type": "function",
+            "function": {"name": look.spec.name, "description": look.spec.description, "parameters": look.spec.schema},
+        }
+    ]
     async with httpx.AsyncClient(transport=transport(), timeout=60) as client:
 
         async def one(run: int) -> str:
-            messages: list[dict[str, object]] = [{"role": "system", "content": "Answer."}, {"role": "user", "content": goal(run)}]
+            messages: list[dict[str, object]] = [
+                {"role": "system", "content": "Answer."},
+                {"role": "user", "content": goal(run)},
+            ]
             while True:
                 body = {"model": model, "messages": messages, "tools": tools, "max_tokens": 4096}
                 message = (await client.post(f"{url}/chat/completions", json=body)).json()["choices"][0]["message"]
@@ -61,7 +69,9 @@ async def raw(url: str, model: str, step: Step) -> AsyncIterator[Callable[[int],
 
 
 @asynccontextmanager
-async def ours(url: str, model: str, step: Step, *, stream: bool = False, folder: Path) -> AsyncIterator[Callable[[int], object]]:
+async def ours(
+    url: str, model: str, step: Step, *, stream: bool = False, folder: Path
+) -> AsyncIterator[Callable[[int], object]]:
     """The product: policies, cleaning, guards, a durable trace in SQLite."""
     models = {"m": ModelSettings(provider="openai", base_url=url, model=model, stream=stream)}
     settings = Settings(models=models, store=f"sqlite:///{folder}/bench.db")

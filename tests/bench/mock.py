@@ -23,14 +23,20 @@ def reply(step: int, last: int) -> dict[str, object]:
     """The message of this step."""
     if step >= last:
         return {"role": "assistant", "content": f"The value of the last entry is v{last - 1}."}
-    call = {"id": f"call_{step}", "type": "function", "function": {"name": "look", "arguments": json.dumps({"key": f"entry-{step}"})}}
+    call = {
+        "id": f"call_{step}",
+        "type": "function",
+        "function": {"name": "look", "arguments": json.dumps({"key": f"entry-{step}"})},
+    }
     return {"role": "assistant", "content": f"I look up entry-{step}.", "tool_calls": [call]}
 
 
 def whole(step: int, last: int) -> bytes:
     body = {"id": "c1", "object": "chat.completion", "created": 1, "model": "mock", "usage": USAGE}
     finish = "stop" if step >= last else "tool_calls"
-    return json.dumps({**body, "choices": [{"index": 0, "message": reply(step, last), "finish_reason": finish}]}).encode()
+    return json.dumps(
+        {**body, "choices": [{"index": 0, "message": reply(step, last), "finish_reason": finish}]}
+    ).encode()
 
 
 def streamed(step: int, last: int) -> bytes:
@@ -39,7 +45,9 @@ def streamed(step: int, last: int) -> bytes:
     if "tool_calls" in message:
         deltas.append({"tool_calls": [{"index": 0, **call} for call in message["tool_calls"]]})  # type: ignore[attr-defined]
     finish = "stop" if step >= last else "tool_calls"
-    chunks: list[dict[str, object]] = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    chunks: list[dict[str, object]] = [
+        {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas
+    ]
     chunks += [{"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}, {"choices": [], "usage": USAGE}]
     lines = [json.dumps({"id": "c1", "object": "chat.completion.chunk", **chunk}) for chunk in chunks]
     return "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"]).encode()
@@ -91,12 +99,21 @@ class Connection(asyncio.Protocol):
         prompt = body[start.end() : body.rindex(b"]")]
         before = Connection.prompts.get(run[1])
         if before is not None:
-            kept = next((i for i, (a, b) in enumerate(zip(before, prompt, strict=False)) if a != b), min(len(before), len(prompt)))
+            kept = next(
+                (i for i, (a, b) in enumerate(zip(before, prompt, strict=False)) if a != b),
+                min(len(before), len(prompt)),
+            )
             Connection.prefix = min(Connection.prefix, kept / len(before))
         Connection.prompts[run[1]] = prompt
 
     def write(self, body: bytes, kind: bytes) -> None:
-        head = b"HTTP/1.1 200 OK\r\ncontent-type: " + kind + b"\r\ncontent-length: " + str(len(body)).encode() + b"\r\n\r\n"
+        head = (
+            b"HTTP/1.1 200 OK\r\ncontent-type: "
+            + kind
+            + b"\r\ncontent-length: "
+            + str(len(body)).encode()
+            + b"\r\n\r\n"
+        )
         if not self.transport.is_closing():
             self.transport.write(head + body)
 

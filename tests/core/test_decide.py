@@ -97,7 +97,9 @@ def test_an_approved_action_runs_and_a_refused_one_does_not() -> None:
 
 def test_an_edited_action_runs_with_the_persons_input() -> None:
     before = (started(spec("pay", requires_approval=True)), acts(1, PAY), Waiting("1.0", 2000.0, "approval"))
-    assert command(*before, Decision("1.0", "ann", "edit", {"to": "y"})) == CallTools((Action("1.0", "pay", {"to": "y"}),))
+    assert command(*before, Decision("1.0", "ann", "edit", {"to": "y"})) == CallTools(
+        (Action("1.0", "pay", {"to": "y"}),)
+    )
 
 
 def test_a_long_tool_is_waited_for_polled_and_given_up() -> None:

@@ -92,7 +92,9 @@ def test_a_truncated_turn_is_hidden_from_the_conversation() -> None:
 
 
 def test_usage_adds_up_and_consecutive_counters_start_anew() -> None:
-    run = run_of(started(), malformed(), malformed(), acts(3, ("search", {"q": "x"})), observed("3.0", code="TOOL_TIMEOUT"))
+    run = run_of(
+        started(), malformed(), malformed(), acts(3, ("search", {"q": "x"})), observed("3.0", code="TOOL_TIMEOUT")
+    )
     assert (run.usage.tokens, run.malformed, run.tool_errors) == (60, 0, 1)
 
 
