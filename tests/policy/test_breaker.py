@@ -130,6 +130,7 @@ async def test_a_cancelled_probe_frees_its_place() -> None:
     probe.cancel()
     with pytest.raises(asyncio.CancelledError):
         await probe
+    assert str(breaker.phase) == "half_open"
     assert await call(Ask("x")) == "x"
     assert breaker.phase is Phase.CLOSED
 
@@ -143,6 +144,13 @@ async def test_a_rate_limited_probe_closes_it_for_the_callee_is_alive() -> None:
     await asyncio.sleep(10)
     await fails(call, 1, RateLimited)
     assert breaker.phase is Phase.CLOSED
+
+
+def test_a_probe_that_has_passed_still_counts_among_the_probes() -> None:
+    rules = BreakerRules(probes=3)
+    state: State = HalfOpen(epoch=4, times=1, out=3)
+    state = succeeded(state, 4, 0.0, rules)
+    assert admit(state, 0.0, rules) == (state, 1.0)
 
 
 def test_a_straggler_from_before_neither_closes_nor_opens_what_came_after() -> None:

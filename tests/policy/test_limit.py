@@ -79,18 +79,23 @@ async def test_waiting_counts_against_the_deadline() -> None:
 
 
 @pytest.mark.virtual
-@pytest.mark.parametrize("turns", range(4))
-async def test_a_place_given_in_the_moment_of_cancellation_goes_to_the_next(turns: int) -> None:
-    callee = Callee(seconds=1)
-    limiter = Limiter(LimitRules(at_once=1))
-    call = layered(callee, limiter)
-    waiting = [asyncio.ensure_future(call(Ask(str(i)))) for i in range(3)]
-    await waiting[0]
-    for _ in range(turns):
-        await asyncio.sleep(0)
-    waiting[1].cancel()
-    assert await waiting[2] == "2"
-    assert (limiter.active, limiter.waiting) == (0, 0)
+async def test_a_place_given_in_the_moment_of_cancellation_goes_to_the_next() -> None:
+    limiter = Limiter(LimitRules(at_once=1, tokens=1000))
+    call = layered(Callee(seconds=1), limiter)
+
+    async def first() -> None:
+        await call(Ask("0", tokens=100))
+        assert (limiter.active, limiter.waiting) == (1, 1), "the second has just been given the place"
+        second.cancel()
+
+    running = asyncio.ensure_future(first())
+    await asyncio.sleep(0.5)
+    second = asyncio.ensure_future(call(Ask("1", tokens=900)))
+    third = asyncio.ensure_future(call(Ask("2", tokens=900)))
+    await running
+    assert await third == "2"
+    assert second.cancelled()
+    assert (now(), limiter.active, limiter.waiting) == (2, 0, 0)
 
 
 @pytest.mark.virtual
