@@ -17,6 +17,7 @@ from orchestrator.providers.wire import (
     Options,
     Reply,
     Request,
+    body_of,
     count_of,
     dict_of,
     dicts_of,
@@ -75,7 +76,7 @@ def request(head: Head, parts: Sequence[bytes], tail: str = "") -> Request:
         parts = [*parts, blocks + b"]}"]
     elif tail:
         parts = [*parts, dumps({"role": "user", "content": [{"type": "text", "text": tail}]})]
-    return Request(head.path, head.headers, head.prefix + b",".join(parts) + b"]}")
+    return Request(head.path, head.headers, body_of(head, parts))
 
 
 def parts(message: Message, model: str) -> tuple[bytes, ...]:

@@ -17,6 +17,7 @@ from orchestrator.providers.wire import (
     Options,
     Reply,
     Request,
+    body_of,
     count_of,
     dict_of,
     dicts_of,
@@ -76,12 +77,12 @@ def head(prompt: Prompt, options: Options) -> Head:
 def request(head: Head, parts: Sequence[bytes], tail: str = "") -> Request:
     """Joined bytes. The tail goes into the last user message: some chat templates refuse two in a row."""
     if not tail:
-        return Request(head.path, head.headers, head.prefix + b",".join(parts) + b"]}")
+        return Request(head.path, head.headers, body_of(head, parts))
     said = dumps({"role": "user", "content": tail})
     if parts and parts[-1].startswith(b'{"role":"user","content":"'):
         *parts, last = parts
         said = last[:-2] + dumps("\n\n" + tail)[1:] + b"}"
-    return Request(head.path, head.headers, head.prefix + b",".join([*parts, said]) + b"]}")
+    return Request(head.path, head.headers, body_of(head, [*parts, said]))
 
 
 def parts(message: Message, model: str) -> tuple[bytes, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from orchestrator.core.events import StopReason, Usage
@@ -63,8 +64,15 @@ class EventStream(ABC):
         return self._read()
 
     def cut(self) -> Completion:
-        """We hung up: text and reasoning so far, no calls."""
-        return Completion(heal("".join(self._text)), heal("".join(self._reasoning)), (), StopReason.CUT, self._usage())
+        """We hung up: text and reasoning so far, no calls. Tokens that the server had not counted yet are estimated."""
+        text, reasoning = heal("".join(self._text)), heal("".join(self._reasoning))
+        told, written = self._usage(), _estimate(len(text.encode()) + len(reasoning.encode()))
+        usage = replace(
+            told,
+            input_tokens=told.input_tokens or _estimate(self._asked.sent),
+            output_tokens=max(told.output_tokens, written),
+        )
+        return Completion(text, reasoning, (), StopReason.CUT, usage)
 
     @abstractmethod
     def _take(self, event: dict[str, Any]) -> Delta | None: ...
@@ -122,3 +130,8 @@ class EventStream(ABC):
         if self._size > self._limit:
             raise Unavailable("MALFORMED_RESPONSE", f"reply larger than {self._limit} bytes; not read further")
         self._body.append(data)
+
+
+def _estimate(size: int) -> int:
+    # Four bytes a token: English has four letters, Chinese three bytes a character and about one token and a third.
+    return -(-size // 4)

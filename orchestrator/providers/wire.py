@@ -67,11 +67,15 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the reader must know about the request. `max_tokens` 0 is unknown; `now` is unix seconds, for HTTP dates."""
+    """What the reader must know about the request. `max_tokens` 0 is unknown; `now` is unix seconds, for HTTP dates.
+
+    `sent` is the request body's bytes: what a stream costs that we cut before its usage came is estimated from it.
+    """
 
     model: str = ""
     max_tokens: int = 0
     now: float | None = None
+    sent: int = 0
 
 
 class Stream(Protocol):
@@ -110,6 +114,16 @@ class Provider(Protocol):
 
     def stream(self, asked: Asked = ...) -> Stream:
         """A fresh decoder for one streamed reply."""
+
+
+def body_of(head: Head, parts: Sequence[bytes]) -> bytes:
+    """The request's body. One join: a second copy of a long history costs forty times the first (fresh pages)."""
+    if not parts:
+        return head.prefix + b"]}"
+    pieces = [*parts]
+    pieces[0] = head.prefix + pieces[0]
+    pieces[-1] += b"]}"
+    return b",".join(pieces)
 
 
 def loads(data: bytes) -> Any:

@@ -145,6 +145,18 @@ def test_deltas_come_as_they_arrive_and_a_cut_keeps_what_came(name: str, body: s
     assert (cut.stop, cut.calls) == (StopReason.CUT, ())
 
 
+@pytest.mark.parametrize(("name", "counted"), [("openai", 250), ("anthropic", 20)])
+def test_a_cut_stream_is_not_free(name: str, counted: int) -> None:
+    pieces = ["x" * 40] * 10
+    body = (
+        chunks(*({"content": each} for each in pieces)) if name == "openai" else events(said("".join(pieces)), size=40)
+    )
+    stream = PROVIDERS[name].stream(Asked("m", sent=1000))
+    stream.feed(body.encode())
+    usage = stream.cut().usage
+    assert (usage.input_tokens, usage.output_tokens) == (counted, 100)
+
+
 def test_a_stream_without_end_is_not_kept_in_memory() -> None:
     reader = Events(limit=1000)
     with pytest.raises(Unavailable, match="larger than 1000 bytes"):
