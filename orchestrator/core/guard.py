@@ -58,7 +58,7 @@ class Guard:
     `heard` and `news` are about the open step: an Observation that counts was folded in, and one of them was new.
     """
 
-    seen: int = 0
+    seen: bytes = bytes(_BITS // 8)
     calls: tuple[tuple[str, str, int], ...] = ()
     barren: int = 0
     heard: bool = False
@@ -66,7 +66,9 @@ class Guard:
 
     def seeded(self, goal: str) -> Guard:
         """The guard with the words of the goal known, and those of the frame around each Observation."""
-        return replace(self, seen=self.seen | _mask(_words(f"{goal} {_FRAME}")))
+        seen = bytearray(self.seen)
+        _learn(seen, f"{goal} {_FRAME}")
+        return replace(self, seen=bytes(seen))
 
     def observe(self, action: Action, observation: Observation) -> Guard:
         """Fold in one Observation of the open step."""
@@ -80,14 +82,11 @@ class Guard:
         calls = (*others, (key, observation.digest, before + 1))[-_REMEMBERED:]
         if observation.code in _SILENT:
             return replace(self, calls=calls)
-        words = _mask(_words(observation.content[:_READ]))
-        known = self.seen | _mask(_words(json.dumps(action.input, ensure_ascii=False)[:_READ]))
-        fresh, total = (words & ~known).bit_count(), words.bit_count()
-        # The frame and the field names around one known value may be new words: less than two, and less than half, is no news.
-        news = (
-            observation.status == "success" and (fresh >= 2 or fresh * 2 > total) and not _nothing(observation.content)
-        )
-        return replace(self, seen=self.seen | words, calls=calls, heard=True, news=self.news or news)
+        seen = bytearray(self.seen)
+        _learn(seen, json.dumps(action.input, ensure_ascii=False)[:_READ])
+        fresh = _learn(seen, observation.content[:_READ])
+        news = observation.status == "success" and _tells(fresh) and not _nothing(observation.content)
+        return replace(self, seen=bytes(seen), calls=calls, heard=True, news=self.news or news)
 
     def closed(self) -> Guard:
         """The step is over: count it as barren, or start counting anew."""
@@ -124,12 +123,20 @@ def _words(text: str) -> Iterator[str]:
             yield from (run[i : i + 2] for i in range(len(run) - 1))
 
 
-def _mask(words: Iterator[str]) -> int:
-    bits = bytearray(_BITS // 8)
-    for word in words:
-        at = crc32(word.encode()) % _BITS
-        bits[at >> 3] |= 1 << (at & 7)
-    return int.from_bytes(bits, "little")
+def _learn(seen: bytearray, text: str) -> list[str]:
+    """Mark every word of the text as seen; gives those that were new."""
+    fresh = []
+    for word in _words(text):
+        at = crc32(word.encode("utf-8", "replace")) % _BITS
+        if not seen[at >> 3] & (1 << (at & 7)):
+            seen[at >> 3] |= 1 << (at & 7)
+            fresh.append(word)
+    return fresh
+
+
+def _tells(fresh: list[str]) -> bool:
+    """Do these new words say something? A figure does. One new word among known ones (a field's name) does not; two do."""
+    return len(fresh) > 1 or any(character.isdigit() for word in fresh for character in word)
 
 
 def _nothing(content: str) -> bool:
