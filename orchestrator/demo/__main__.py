@@ -68,7 +68,7 @@ def table(played_scenes: Sequence[tuple[Scene, Run]]) -> Table:
     """What the model did, what the host did about it, and what came of it."""
     drawn = Table(show_lines=True)
     for column in ("the model", "the host", "the run"):
-        drawn.add_column(column)
+        drawn.add_column(column, overflow="fold")
     for scene, run in played_scenes:
         drawn.add_row(
             Text(f"{scene.does}\n").append(f"{scene.behaviour}, {scene.protocol}", "dim"),

@@ -14,7 +14,7 @@ from dataclasses import replace
 from orchestrator.demo import pits
 from orchestrator.demo.conversation import Call, Conversation
 from orchestrator.demo.known import known
-from orchestrator.demo.planner import TOLD, Need, Step, plan
+from orchestrator.demo.planner import LAST, TOLD, Need, Step, plan
 from orchestrator.demo.question import Question, read
 from orchestrator.demo.speech import Reply, action, call, finish, parameter, speak
 from orchestrator.demo.words import insufficient, labels
@@ -28,7 +28,7 @@ WIRE_FAULTS = {
     "html": "200 with a page of HTML",
 }
 ENOUGH_TO_THINK = 8192
-WANDERINGS = 8
+WANDERINGS = 12
 THINKING = "这个问题要先想清楚：刘慈欣到底出生在北京还是山西？知识库里的条目可能和记忆不一致，再权衡一遍。"
 
 
@@ -114,12 +114,17 @@ def reworded_obedient(conversation: Conversation) -> Reply:
 
 def malformed(conversation: Conversation) -> Reply:
     """Writes arguments that are not JSON, once; then, told so, properly."""
-    honest = planned(conversation)
-    if len(conversation.turns) > 1:
+    honest, step = planned(conversation), plan(conversation)
+    if len(conversation.turns) > 1 or not step.needs:
         return honest
-    if not conversation.native:
-        return replace(honest, text=honest.text.rstrip("}]"))
-    return replace(honest, calls=tuple(Call(each.id, each.name, each.arguments[:-1]) for each in honest.calls))
+    if conversation.native:
+        return replace(
+            honest, calls=tuple(Call(each.id, each.name, each.arguments.replace('"', "")) for each in honest.calls)
+        )
+    need = step.needs[0]
+    return Reply(
+        f"Thought: {need.thought}\nAction: {need.tool} {{{parameter(conversation, need.tool)}: {need.argument}}}"
+    )
 
 
 def gap(conversation: Conversation) -> Reply:
@@ -152,15 +157,13 @@ def ignore(conversation: Conversation) -> Reply:
 
 
 def wander(conversation: Conversation) -> Reply:
-    """Opens whatever entry it has read of, asked for or not, for eight steps; then does what was asked."""
+    """Opens whatever entry it has read of, asked for or not, for twelve steps; then does what was asked."""
     facts = known(conversation)
     question = read(conversation.goal)
-    if conversation.step >= WANDERINGS or not conversation.step or any(phrase in conversation.last for phrase in TOLD):
-        return planned(conversation)
     seen = [value for fields in facts.records.values() for value in fields.values()]
     fresh = [value for value in seen if not re.search(r"\d", value) and not facts.was_asked("search", value)]
-    if not fresh:
-        return planned(conversation)
+    if not fresh or conversation.step >= WANDERINGS or any(phrase in conversation.last for phrase in TOLD):
+        return speak(conversation, plan(conversation, LAST))
     said = (
         f"顺便用 search 看看「{fresh[0]}」。"
         if question.chinese

@@ -20,16 +20,11 @@ from orchestrator.demo.relations import BY_FIELD, INVERSE, RELATIONS, Relation
 MEMORY = {"三体": "刘慈欣"}
 """What a real model remembers and the article's guessed in parallel: a hint where to search, never a fact of an answer."""
 
-TOLD = (
-    "brought nothing new",
-    "last step",
-    "nothing new",
-    "没有带来新信息",
-    "最后一步",
-    "没有新增",
-    "结果不会变",
-    "不会再执行",
-)
+STALLED = ("brought nothing new", "nothing new", "没有带来新信息", "没有新增", "结果不会变")
+LAST = ("last step", "最后一步", "不会再执行")
+TOLD = STALLED + LAST
+"""What a host says to a model that should finish."""
+
 DEEPEST = 8
 OF_A_PLACE = frozenset({"population", "area", "language", "currency", "capital", "founded"})
 TOWN = frozenset({"birthplace", "headquarters", "location"})
@@ -158,8 +153,8 @@ class Walk:
 BY = {relation.name: relation for relation in RELATIONS}
 
 
-def plan(conversation: Conversation) -> Step:
-    """The next step."""
+def plan(conversation: Conversation, heeding: tuple[str, ...] = TOLD) -> Step:
+    """The next step. After a word of `heeding` from the host it asks nothing more."""
     facts = known(conversation)
     simple = errand(conversation, facts)
     if simple is not None:
@@ -171,7 +166,7 @@ def plan(conversation: Conversation) -> Step:
     for start in question.starts:
         walk.open = list(question.wishes) if len(question.starts) > 1 else walk.open
         walk.explore(start, "start", 0)
-    told = any(phrase in conversation.last for phrase in TOLD)
+    told = any(phrase in conversation.last for phrase in heeding)
     needs = walk.needs or last_try(walk)
     if needs and not told:
         return Step(tuple(unique(needs + aside(walk))) if conversation.native else tuple(needs[:1]))

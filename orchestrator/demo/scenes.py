@@ -9,7 +9,7 @@ from orchestrator.core.events import Anomaly, Attempt, Outcome
 from orchestrator.core.run import Run
 from orchestrator.core.spec import Language, Protocol
 
-TWO_HOPS = "《三体》的作者出生在哪个省份？"
+TWO_HOPS = "《三体》的作者出生在哪个省？该省的人口是多少？"
 ZETA = "zeta-9 型号是谁研发的？"
 LOST = "《球状闪电》的作者的出生年份是哪一年？"
 
@@ -37,8 +37,8 @@ class Scene:
 
 
 STORIES = (
-    Scene("", "text ReAct", "the two-hop question, over the Anthropic protocol", says="山西", turns=5),
-    Scene("", "native tool use", "the same, over the OpenAI protocol", protocol="native", says="山西", turns=3),
+    Scene("", "text ReAct", "the two-hop question, over the Anthropic protocol", says="3491", turns=5),
+    Scene("", "native tool use", "the same, over the OpenAI protocol", protocol="native", says="3491", turns=3),
 )
 
 MISBEHAVIOURS = (
@@ -63,7 +63,7 @@ MISBEHAVIOURS = (
         "four-actions",
         "writes four Actions at once, and answers from memory (Beijing)",
         "only the first Action runs; a Final beside an Action is not believed",
-        says="山西",
+        says="3491",
         never="北京",
         anomaly=Anomaly.EXTRA_ACTIONS,
     ),
@@ -88,15 +88,15 @@ MISBEHAVIOURS = (
         "writes arguments that are no JSON",
         "never guessed at: the model is told, and writes them properly",
         protocol="native",
-        says="山西",
-        code="INVALID_ARGUMENTS",
+        says="3491",
+        anomaly=Anomaly.MALFORMED,
     ),
     Scene(
         "unknown-tool",
         "calls a tool that nobody offered",
         "an Observation names the tools there are",
         protocol="native",
-        says="山西",
+        says="3491",
         code="TOOL_NOT_FOUND",
     ),
     Scene("prose", "chats instead of acting", "three unusable turns in a row end the run", outcome=Outcome.FORMAT),
@@ -107,13 +107,13 @@ MISBEHAVIOURS = (
         outcome=Outcome.EMPTY,
         protocol="native",
     ),
-    Scene("429", "rate limit, twice", "waits as long as Retry-After says", says="山西", code="RATE_LIMITED"),
+    Scene("429", "rate limit, twice", "waits as long as Retry-After says", says="3491", code="RATE_LIMITED"),
     Scene(
         "529",
         "overloaded, twice",
         "tries again, with growing delays",
         protocol="native",
-        says="山西",
+        says="3491",
         code="OVERLOADED",
     ),
     Scene(

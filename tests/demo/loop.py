@@ -10,6 +10,7 @@ from tests.demo.knowledge import observe
 
 BRACKET_SYSTEM = "可用工具：search[实体] lookup[关键词] finish[答案]\n\nThought: 你现在想到什么\nAction: search[三体]"
 JSON_SYSTEM = 'Tools: search {"entity": string}, lookup {"keyword": string}.\nAction: search {"entity": "..."}\nAction: finish[answer]'
+BAD_ARGUMENTS = "status: error, code: INVALID_ARGUMENTS"
 PARAMETERS = {"search": "entity", "lookup": "keyword"}
 
 
@@ -31,11 +32,8 @@ async def ask_text(
         action = re.search(r"Action: (\w+)\s*(?:\[(.*)\]|(\{.*\}))", replies[-1])
         if action is not None and action[1] == "finish":
             break
-        seen = "format error"
-        if action is not None:
-            seen = observe(
-                action[1], action[2] if action[2] is not None else next(iter(json.loads(action[3]).values()))
-            )
+        given = None if action is None else action[2] if action[2] is not None else argument(action[3])
+        seen = "format error" if action is None or given is None else observe(action[1], given)
         messages += [
             {"role": "assistant", "content": replies[-1] or "…"},
             {"role": "user", "content": f"Observation: {seen}"},
@@ -53,16 +51,20 @@ async def ask_native(http: httpx.AsyncClient, goal: str, model: str = "demo", st
         replies.append((await http.post("/v1/chat/completions", json=body)).json()["choices"][0]["message"])
         messages.append(replies[-1])
         for call in replies[-1].get("tool_calls", []):
-            name, text = call["function"]["name"], call["function"]["arguments"]
-            seen = (
-                observe(name, next(iter(json.loads(text).values())))
-                if text.endswith("}")
-                else "status: error, code: INVALID_ARGUMENTS"
-            )
+            given = argument(call["function"]["arguments"])
+            seen = BAD_ARGUMENTS if given is None else observe(call["function"]["name"], given)
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": seen})
         if "tool_calls" not in replies[-1]:
             break
     return replies
+
+
+def argument(text: str) -> str | None:
+    """The first argument of a JSON object; None if the text is none."""
+    try:
+        return str(next(iter(json.loads(text).values())))
+    except ValueError:
+        return None
 
 
 def schema(name: str) -> dict[str, Any]:
