@@ -27,6 +27,7 @@ from orchestrator.providers.wire import MAX_REPLY, Reply, Request
 
 T = TypeVar("T")
 _LOOPBACK = ("localhost", "127.", "::1")
+_PIECE = 512 * 1024
 _BROKEN = (httpx.HTTPError, httpx.StreamError, aiohttp.ClientError, OSError)
 
 
@@ -116,6 +117,11 @@ class Endpoint:
             url = self._urls[request.path] = httpx.URL(self._base + request.path)
         limits = {"connect": timeouts.connect, "read": None, "write": None, "pool": None}
         headers = {**self._headers, **request.headers}
+        if len(request.body) > _PIECE:
+            headers["content-length"] = str(len(request.body))
+            return httpx.Request(
+                "POST", url, headers=headers, stream=_Pieces(request.body), extensions={"timeout": limits}
+            )
         return httpx.Request("POST", url, headers=headers, content=request.body, extensions={"timeout": limits})
 
 
@@ -165,6 +171,17 @@ class Streamed:
         finally:
             if isinstance(self._chunks, AsyncGenerator):
                 await self._chunks.aclose()
+
+
+class _Pieces(httpx.AsyncByteStream):
+    """A long body in pieces, so that writing it does not hold the loop."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for at in range(0, len(self._body), _PIECE):
+            yield self._body[at : at + _PIECE]
 
 
 class _Clock:

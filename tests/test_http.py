@@ -334,3 +334,10 @@ def test_a_base_url_that_is_none_is_refused_without_showing_its_password(url: st
     with pytest.raises(ConfigError) as error:
         Endpoint(url)
     assert "pw" not in str(error.value)
+
+
+async def test_a_prompt_of_two_megabytes_is_sent_without_a_warning() -> None:
+    seen: list[bytes] = []
+    async with serving(answering(plain(b"{}"), seen)) as url, Endpoint(url) as endpoint:
+        assert (await endpoint.post(Request("/x", {}, b"x" * 2_000_000))).status == 200
+    assert seen[0].endswith(b"\r\n\r\n" + b"x" * 2_000_000)
