@@ -197,7 +197,7 @@ class _Target:
         turn = asked.input
         request = turn.transcripts[self.name].request(turn.run, turn.ask)
         request = replace(request, headers={**self._headers, **request.headers})
-        about = Asked(self.settings.model, turn.ask.max_output, time.time())
+        about = Asked(self.settings.model, turn.ask.max_output, time.time(), len(request.body))
         loop = asyncio.get_running_loop()
         started, first = loop.time(), None
         if self.settings.stream:
