@@ -32,7 +32,7 @@ format: setup  ## let ruff lay out the code
 	$(PY) -m ruff format $(CODE)
 
 bench: setup  ## measure CPU per step against the raw loop
-	$(PY) -m bench
+	$(PY) -m tests.bench
 
 lock: setup  ## pin the newest allowed dependencies, with hashes
 	$(PY) -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \

@@ -74,7 +74,9 @@ async def submit(ports: Ports, settings: Settings, request: RunRequest) -> str:
     """Begin a run: append its RunStarted and give back its id. ConfigError when the request names what is not there."""
     first = started(settings, ports.toolbox.specs, request)
     run_id = new_run_id(ports.clock())
-    await ports.store.append(run_id, 0, (first,), at=ports.clock())
+    for entry in await ports.store.append(run_id, 0, (first,), at=ports.clock()):
+        for observe in ports.observers:
+            observe(Run(), entry)
     return run_id
 
 
@@ -83,8 +85,14 @@ def started(settings: Settings, offered: Sequence[ToolSpec], request: RunRequest
     if not request.goal.strip():
         raise ConfigError("the question is empty: write what the agent is to find out")
     spec, limits = asked(settings, request.agent, request.model).agent(request.agent)
-    changes = {"protocol": request.protocol, "language": request.language, "instructions": request.instructions}
-    spec = replace(spec, **{key: value for key, value in changes.items() if value is not None})
+    models = tuple(name if name in settings.models else next(iter(settings.models)) for name in spec.models)
+    spec = replace(
+        spec,
+        models=models,
+        protocol=request.protocol or spec.protocol,
+        language=request.language or spec.language,
+        instructions=spec.instructions if request.instructions is None else request.instructions,
+    )
     limits = limits_of(
         limits,
         max_steps=request.max_steps,

@@ -20,7 +20,7 @@ from orchestrator.stores.memory import MemoryStore
 from orchestrator.stores.sqlite import SqliteStore
 from orchestrator.tool import tool
 
-TWO_HOPS = "《三体》的作者出生在哪个省份？"
+TWO_HOPS = "《三体》的作者出生在哪个省？该省的人口是多少？"
 
 
 @tool(repeatable=True)
@@ -39,7 +39,7 @@ async def test_a_question_becomes_an_answer(model: ModelSettings) -> None:
     async with Agent(settings=Settings(), model=model, store="memory") as agent:
         result = await agent.run(TWO_HOPS)
     assert (result.outcome, result.steps) == (Outcome.ANSWERED, 3)
-    assert "山西" in (result.answer or "")
+    assert "3491" in (result.answer or "")
     assert result.usage.tokens > 0
 
 
@@ -83,7 +83,7 @@ async def test_observers_are_told_of_every_entry(model: ModelSettings) -> None:
         Agent(settings=Settings(), model=model, store=store, observers=observers) as agent,
     ):
         result = await agent.run(TWO_HOPS)
-        assert told == [entry.seq for entry in await store.read(result.run_id)][1:]
+        assert told == [entry.seq for entry in await store.read(result.run_id)]
 
 
 async def test_an_unknown_run_cannot_be_resumed(model: ModelSettings) -> None:

@@ -19,22 +19,16 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"settings", "show", "log", "otel", "metrics", "policy", "http", "providers", "tool"}),
     frozenset({"model", "toolbox", "stores"}),
     frozenset({"runner"}),
-    frozenset({"assembly", "monitor", "worker"}),
-    frozenset({"agent"}),
-    frozenset({"cli", "api", "demo"}),
+    frozenset({"assembly", "dispatch", "monitor"}),
+    frozenset({"agent", "worker"}),
+    frozenset({"api", "cli"}),
+    frozenset({"demo"}),
     frozenset({"__init__", "__main__"}),
 )
 """From the ground up. A unit (a module or a sub-package of `orchestrator`) may import from layers below its own."""
 
-ALSO = frozenset(
-    {
-        ("providers", "http"),
-        ("http", "providers"),
-        ("worker", "assembly"),
-        ("__main__", "cli"),
-    }
-)
-"""Neighbours of one layer that may be used, one way only unless both directions stand here."""
+ALSO = frozenset({("providers", "http"), ("http", "providers")})
+"""Neighbours of one layer that may be used."""
 
 CORE_KNOWS = frozenset({"orchestrator.core", "orchestrator.errors"})
 CORE_NEVER = frozenset(
@@ -48,6 +42,9 @@ BROAD_EXCEPTS: frozenset[str] = frozenset(
     {
         "orchestrator.stores.writer:_commit",
         "orchestrator.stores.writer:_one",
+        "orchestrator.tool.threads:_serve",
+        "orchestrator.toolbox.invoke:_run",
+        "orchestrator.toolbox.load:_executed",
     }
 )
 """`module:function` of each `except Exception` that may be: the borders where anything can come from outside."""

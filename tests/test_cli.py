@@ -18,7 +18,7 @@ from orchestrator.cli import main
 from orchestrator.cli.exits import Exit
 from tests.served import demo_server
 
-TWO_HOPS = "《三体》的作者出生在哪个省份？"
+TWO_HOPS = "《三体》的作者出生在哪个省？该省的人口是多少？"
 TEXT = ("--protocol", "text", "--language", "zh")
 
 
@@ -74,7 +74,7 @@ def ran(cli: Call, *words: str) -> str:
 def test_run_prints_the_answer_alone_and_the_live_view_on_stderr(cli: Call) -> None:
     said = cli("run", TWO_HOPS, *TEXT)
     assert said.code == Exit.ANSWERED, said.err
-    assert "山西" in said.out
+    assert "3491" in said.out
     assert said.out.count("\n") == 1
     assert [
         word for word in ("Thought: ", "Action: search", "Observation: ", "Final: ", "5 steps") if word not in said.err
@@ -153,15 +153,32 @@ def test_help_names_the_exit_codes_and_the_variables(cli: Call) -> None:
     assert "ORCHESTRATOR_MODEL" in cli("run", "--help").out
 
 
-def test_show_draws_the_trace_and_raw_what_the_tools_sent(cli: Call) -> None:
+def test_show_draws_the_trace(cli: Call) -> None:
     run_id = ran(cli)
     tree = cli("show", run_id).out
-    assert [
-        word for word in (run_id, "step 1", "Action: search", "Observation: ", "answered", "tokens") if word not in tree
-    ] == []
-    raw = cli("show", run_id, "--raw").out
-    assert "Raw: " in raw
-    assert "\x1b" not in raw
+    wanted = (run_id, "step 1", "Action: search", "Observation: ", "answered", "tokens")
+    assert [word for word in wanted if word not in tree] == []
+
+
+OWN_TOOL = """
+from orchestrator.tool import tool
+
+@tool(repeatable=True)
+def search(entity: str) -> dict:
+    "Get the entry of one entity."
+    fields = {"作者": "刘慈欣", "出生地": "山西省阳泉市", "人口": "约 3491 万"}
+    return {"entity": entity, "fields": fields, "page": "\\x1b[31mred \\u202e" * 3000}
+"""
+
+
+def test_show_raw_shows_what_the_tools_sent_and_cannot_paint_the_terminal(cli: Call) -> None:
+    Path("own.py").write_text(OWN_TOOL, "utf-8")
+    Path("orchestrator.toml").write_text('tools = ["own.py"]\n', "utf-8")
+    run_id = cli("run", TWO_HOPS, "--json", "--quiet").json()["run_id"]
+    said = cli("show", run_id, "--raw")
+    assert "Raw: " in said.out
+    assert "red red red" in said.out
+    assert not {"\x1b", "\u202e"} & set(said.out)
 
 
 def test_show_as_json_is_the_trace(cli: Call) -> None:
@@ -270,7 +287,7 @@ def test_batch_runs_every_line_once(cli: Call) -> None:
     assert cli("batch", file, "-c", "3").code == Exit.ANSWERED
     first = results()
     assert sorted(each["id"] for each in first) == ["q0", "q1", "q2", "q3", "q4"]
-    assert all(each["outcome"] == "answered" and "山西" in each["answer"] for each in first)
+    assert all(each["outcome"] == "answered" and "3491" in each["answer"] for each in first)
     assert cli("batch", file).code == Exit.ANSWERED
     assert results() == first
 
@@ -323,4 +340,4 @@ def test_ctrl_c_lets_the_run_go_and_says_how_to_resume(cli: Call, tmp_path: Path
     run_id = err.rpartition("orchestrator resume ")[2].strip()
     assert run_id in cli("runs", "--open").out
     said = cli("resume", run_id)
-    assert (said.code, "山西" in said.out) == (Exit.ANSWERED, True)
+    assert (said.code, "3491" in said.out) == (Exit.ANSWERED, True)

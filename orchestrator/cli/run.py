@@ -99,8 +99,11 @@ async def _run(ctx: Context, request: RunRequest, *, as_json: bool, quiet: bool)
 
 async def _resume(ctx: Context, run_id: str, *, as_json: bool, quiet: bool) -> Exit:
     async with _watched(ctx, quiet=quiet) as (ports, interrupt):
-        if await ports.store.row(run_id) is None:
+        trace = await ports.store.read(run_id)
+        if not trace:
             raise StoreError(f"no run {run_id!r} in {ctx.settings.store}: `orchestrator runs` lists them")
+        if not quiet:
+            ctx.err.print(f"run {run_id} goes on after {len(trace)} entries", style="bold")
         return report(ctx, run_id, await interrupt.run(run_id, finish(run_id, ports)), as_json=as_json)
 
 
