@@ -110,7 +110,7 @@ def test_an_agent_of_unknown_parts_is_refused_at_once(given: dict[str, Any]) -> 
 
 
 def test_run_ids_sort_by_time_and_are_26_characters() -> None:
-    ids = [new_run_id(at) for at in (1.0, 1.001, 1_764_000_000.0, 4_000_000_000.0)]
+    ids = [new_run_id(at) for at in (1.0, 1.5, 1_764_000_000.0, 4_000_000_000.0)]
     assert sorted(ids) == ids
     assert {len(each) for each in ids} == {26}
     assert len({new_run_id(1.0) for _ in range(1000)}) == 1000
