@@ -1,0 +1,142 @@
+"""The Thought-Action gap: does the model call what it says it will call?"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from orchestrator.core.events import Action, Observation
+from orchestrator.core.measure.clauses import Text, read, says_something
+from orchestrator.core.measure.mentions import Kind, Mention, mentions
+from orchestrator.core.measure.names import ToolName, names
+
+
+@dataclass(frozen=True, slots=True)
+class TurnText:
+    """One model turn as the health metrics see it: what it wrote, and what came back.
+
+    `thought` is the visible text, `final` the answer, `flags` of "malformed", "truncated", "unparsed_markup".
+    """
+
+    reasoning: str | None = None
+    thought: str | None = None
+    actions: tuple[Action, ...] = ()
+    final: str | None = None
+    flags: tuple[str, ...] = ()
+    observations: tuple[Observation, ...] = ()
+
+    @property
+    def written(self) -> str:
+        """Reasoning and visible text together."""
+        return f"{self.reasoning or ''}\n{self.thought or ''}"
+
+
+class Said(StrEnum):
+    """How a turn's words and its calls agree."""
+
+    MATCH = "match"
+    GAP = "gap"
+    UNSTATED = "unstated"
+    NARRATED = "narrated"
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtAction:
+    """One sample: the tool that was called (or, when narrated, announced)."""
+
+    tool: str
+    result: Said
+
+
+def thought_actions(turn: TurnText, tools: tuple[ToolName, ...], goal: str) -> tuple[ThoughtAction, ...]:
+    """A sample for each Action of the turn, or one for a call that was announced and not made."""
+    if not turn.actions:
+        announced = None if turn.flags else _announced(turn, tools, goal)
+        return (ThoughtAction(announced, Said.NARRATED),) if announced else ()
+    registered = {tool.name for tool in tools}
+    strangers = tuple(
+        ToolName(name) for name in dict.fromkeys(action.tool for action in turn.actions) if name not in registered
+    )
+    known = names((*tools, *strangers))
+    said = mentions(read(turn.thought or "", goal), known) or mentions(read(turn.reasoning or "", goal), known)
+    called = {action.tool for action in turn.actions}
+    others = any(mention.kind is Kind.PLAIN and mention.tool not in called for mention in said)
+    return tuple(ThoughtAction(action.tool, _said(action.tool, said, others=others)) for action in turn.actions)
+
+
+def _said(tool: str, said: tuple[Mention, ...], *, others: bool) -> Said:
+    kinds = {mention.kind for mention in said if mention.tool == tool}
+    if kinds & {Kind.PLAIN, Kind.LATER}:
+        return Said.MATCH
+    return Said.GAP if others or kinds else Said.UNSTATED
+
+
+_W: Final = "(?<![a-z0-9_])"
+_E: Final = "(?![a-z0-9_])"
+_ADVERB: Final = "(?: (?:[a-z]{2,14}ly|also|now|first|then|just|still|next|again|only|therefore|thus|even|so))?"
+_CALLS: Final = "(?:call|use|invoke|run|query|try)"
+_CALLING: Final = "(?:calling|using|invoking|running|querying|trying|going to)"
+_CUE: Final = re.compile(
+    f"{_W}let me{_E}"
+    f"|{_W}(?:i|we){_ADVERB}(?:['’](?:ll|d)| (?:will|would|need(?: to)?|should|must|can now)){_E}"
+    f"|{_W}(?:i|we){_ADVERB}(?:['’](?:m|re)| am| are){_ADVERB} {_CALLING}{_E}"
+    "|我来|我将|我要|我会|接下来|现在|正在|先"
+)
+_LEAD: Final = re.compile(r"[\s\"'“‘「『`*#>•-]{0,20}(?:(?:now|next|so|then|first|ok) )?[\"'“‘「『`*]{0,4}")
+_LEADING_CALL: Final = re.compile(rf"{_LEAD.pattern}{_CALLS}{_E}")
+_DIRECT: Final = re.compile(r"(?:调用|使用|(?<![费信不])用|查)[\s\"'“‘「『`*《]*$")
+_NEXT: Final = re.compile(r"[\s*#>•-]*(?:next|now|接下来|现在),[^,]*")
+_ABILITY: Final = re.compile(f"{_W}(?:i|we) can(?! now){_E}|我可以")
+_OFFER: Final = re.compile(
+    f"{_W}(?:ask me|let me know|if you(?:['’]d| would)? (?:want|like|wish|prefer|need)){_E}|如果需要|需要的话|如需"
+)
+_DONE_BEFORE: Final = re.compile(f"{_W}(?:called|used|invoked|ran|queried|tried){_E}|已|刚才|刚刚")
+_DONE_AFTER: Final = re.compile(f"{_W}(?:gave|returned|said|showed){_E}|返回了|给出了|给了")
+
+
+def _announced(turn: TurnText, tools: tuple[ToolName, ...], goal: str) -> str | None:
+    """The tool whose call this turn, which makes none, announces."""
+    written = turn.thought if turn.final is None else turn.final
+    if turn.final is None and not says_something(written):
+        written = turn.reasoning
+    text = read(written or "", goal)
+    plain = [mention for mention in mentions(text, names(tools)) if mention.kind is Kind.PLAIN]
+    if not plain:
+        return None
+    announcements = _Announcements(text)
+    return next((mention.tool for mention in plain if announcements.hold(mention)), None)
+
+
+class _Announcements:
+    """The cues of one text."""
+
+    def __init__(self, text: Text) -> None:
+        self.text = text
+        self.cues, self.abilities, self.offers = (text.find(each) for each in (_CUE, _ABILITY, _OFFER))
+        self.done_before, self.done_after = text.find(_DONE_BEFORE), text.find(_DONE_AFTER)
+
+    def hold(self, mention: Mention) -> bool:
+        """Is this mention announced, to happen now, by the model itself?"""
+        low, high = self.text.clause(mention.start)
+        cue = self._cue(mention, low)
+        if cue is None or self.done_before.within(cue, mention.start) or self.done_after.within(mention.end, high):
+            return False
+        first, last = self.text.sentence(mention.start)
+        return not (self.abilities.within(low, high) or self.offers.within(first, last))
+
+    def _cue(self, mention: Mention, low: int) -> int | None:
+        """Where the cue of the mention stands; None without one."""
+        plain = self.text.plain
+        cue = self.cues.last(low, mention.start)
+        if cue:
+            return cue[0]
+        if _LEADING_CALL.match(plain, low, mention.start):
+            return low
+        if plain.startswith("(", mention.end) and _LEAD.fullmatch(plain, low, mention.start):
+            return low
+        if _DIRECT.search(plain, max(low, mention.start - 10), mention.start):
+            return low
+        before, _ = self.text.clause(low - 1) if low else (0, 0)
+        return low if low - before < 20 and _NEXT.fullmatch(plain, before, low) else None

@@ -1,0 +1,146 @@
+"""Mentions of tools in a text: which tool, and whether it is meant now, later or not at all.
+
+Every sign (a negation, a "then", a fall-back) is looked up by position in lists made by one pass over the text, so the cost is
+linear however the text is made.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Final
+
+from orchestrator.core.measure.clauses import CJK, Spans, Text, spans
+from orchestrator.core.measure.names import Names
+
+
+class Kind(StrEnum):
+    """How a mention is meant."""
+
+    PLAIN = "plain"
+    LATER = "later"
+    NEGATED = "negated"
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """One mention of a tool, by position in the normalised text."""
+
+    tool: str
+    start: int
+    end: int
+    kind: Kind
+
+
+_W: Final = "(?<![a-z0-9_])"  # a word of Latin letters starts here; \b would take CJK characters for letters
+_E: Final = "(?![a-z0-9_])"
+
+_NOT: Final = re.compile(
+    f"(?P<skip>要不要|是不是|能不能|分别|特别|不过|不仅)|没有必要|不|别|无需|n['’]t{_E}|{_W}(?:not|no|never|without|cannot|instead of|rather than){_E}"
+)
+_NEEDLESS: Final = re.compile(f"(?:{_W}not|n['’]t) (?:needed|necessary){_E}|不需要|先不做|不必")
+_LATER: Final = re.compile(f"{_W}(?:then|next|after|afterwards|later){_E}|然后|再|之后|接着|随后")
+_OTHERWISE: Final = re.compile(f"{_W}(?:otherwise|or else){_E}|若失败|如果失败|否则|不行就")
+_BRANCHES: Final = (
+    (re.compile(f"{_W}if{_E}"), re.compile(f"{_W}fails?{_E}")),
+    (re.compile("要是"), re.compile("就")),
+)
+
+_REACH: Final = 80  # characters before a common word that are looked at for a verb: three words
+_VERB: Final = re.compile(
+    f"{_W}(?:call(?:s|ed|ing)?|us(?:es?|ed|ing)|invok(?:es?|ed|ing)|runs?|ran|running|tr(?:y|ies|ied|ying)){_E}|(?<![费信不])用(?!户)|执行"
+)
+_NOUN: Final = re.compile(
+    r"(?:^|[^a-z0-9])(?:an?|the|my|your|his|her|its|our|their|\w+['’]s|\d+(?:st|nd|rd|th)"
+    r"|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth)\s+$"
+)
+_BETWEEN: Final = re.compile(f"[a-z0-9_'’-]+|[{CJK}]{{1,4}}")
+_SHUT: Final = "[\"'’”」』`*]*"
+_SAID_TOOL: Final = re.compile(f"[(\\[]|{_SHUT} ?(?:(?:tool|api|function){_E}|工具|接口|函数)")
+_TICKS: Final = re.compile("`+")
+
+
+class Signs:
+    """What stands around a mention, in one text."""
+
+    def __init__(self, text: Text) -> None:
+        self.text = text
+
+    @cached_property
+    def _negations(self) -> Spans:
+        return self.text.find(_NOT)
+
+    @cached_property
+    def _needless(self) -> Spans:
+        return self.text.find(_NEEDLESS)
+
+    @cached_property
+    def _later(self) -> Spans:
+        return self.text.find(_LATER)
+
+    @cached_property
+    def _otherwise(self) -> Spans:
+        return self.text.find(_OTHERWISE)
+
+    @cached_property
+    def _branches(self) -> tuple[tuple[Spans, Spans], ...]:
+        return tuple((self.text.find(condition), self.text.find(turn)) for condition, turn in _BRANCHES)
+
+    @cached_property
+    def _ticks(self) -> Spans:
+        return spans(_ticked(self.text.plain))
+
+    def kind(self, start: int, end: int) -> Kind:
+        """Plain, later or negated: negated wins."""
+        low, high = self.text.clause(start)
+        if self._negations.within(low, start) or self._needless.within(end, high):
+            return Kind.NEGATED
+        if self._later.within(low, start) or self._is_fallback(start):
+            return Kind.LATER
+        return Kind.PLAIN
+
+    def _is_fallback(self, start: int) -> bool:
+        low, _ = self.text.sentence(start)
+        if self._otherwise.within(low, start):
+            return True
+        for conditions, turns in self._branches:
+            condition = conditions.first(low, start)
+            if condition and turns.within(condition[1], start):
+                return True
+        return False
+
+    def of_a_tool(self, start: int, end: int) -> bool:
+        """Does a sign say that this common word means the tool?"""
+        return (
+            self._ticks.covers(start) or _SAID_TOOL.match(self.text.plain, end) is not None or self._after_a_verb(start)
+        )
+
+    def _after_a_verb(self, start: int) -> bool:
+        low, _ = self.text.clause(start)
+        before = self.text.plain[max(low, start - _REACH) : start]
+        return any(
+            len(_BETWEEN.findall(before, verb.end())) <= 2 and not _NOUN.search(before, 0, verb.start())
+            for verb in _VERB.finditer(before)
+        )
+
+
+def _ticked(plain: str) -> Iterator[tuple[int, int]]:
+    """What stands in code ticks: between two equal runs of them on one line."""
+    opened: re.Match[str] | None = None
+    for run in _TICKS.finditer(plain):
+        if opened is None or len(opened[0]) != len(run[0]) or "\n" in plain[opened.end() : run.start()]:
+            opened = run
+        else:
+            yield opened.end(), run.start()
+            opened = None
+
+
+def mentions(text: Text, tools: Names) -> tuple[Mention, ...]:
+    """The mentions of these tools in the text, in its order."""
+    signs = Signs(text)
+    return tuple(
+        Mention(tool, start, end, signs.kind(start, end)) for tool, start, end in tools.find(text, signs.of_a_tool)
+    )
