@@ -1,6 +1,6 @@
 """A PostgreSQL for tests: the server of ORCHESTRATOR_TEST_DATABASE_URL, or one of our own that lives as long as the session.
 
-Use it with `from tests.postgres import postgres_server, postgres_url` in a conftest. Each test gets a database of its own.
+Use it with `from tests.postgres import postgres_server, postgres_url` in a conftest. Each test gets a schema of its own.
 A server that does not start fails the test: what is not run is not known to work.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 import uuid
 import warnings
@@ -38,6 +39,10 @@ class OwnServer:
         self._server.ensure_postgres_running()
 
     def remove(self) -> None:
+        postmaster = self._server.get_postmaster_info().process
+        if postmaster is not None and postmaster.is_running():
+            postmaster.send_signal(signal.SIGQUIT)  # its data are not wanted any more: no checkpoint
+            postmaster.wait(10)
         self._server.cleanup()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -56,7 +61,17 @@ def postgres_server() -> Iterator[str]:
 
 @pytest.fixture
 def postgres_url(postgres_server: str) -> Iterator[str]:
-    """The URL of a fresh, empty database."""
+    """The URL of a fresh, empty schema: a database of one's own in all but name, and ten times as fast to make."""
+    name = f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {name}")
+        yield make_conninfo(postgres_server, options=f"-csearch_path={name}")
+        connection.execute(f"DROP SCHEMA {name} CASCADE")
+
+
+@pytest.fixture
+def postgres_database(postgres_server: str) -> Iterator[str]:
+    """The URL of a fresh, empty database, for what works beyond its schema."""
     name = f"test_{uuid.uuid4().hex}"
     with psycopg.connect(postgres_server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")

@@ -106,7 +106,7 @@ class Lane:
                     await self._drop()
                 if not lost and not isinstance(error, errors.DeadlockDetected | errors.SerializationFailure):
                     return await self._each_alone(batch, error, unknown=unknown)
-                if loop.time() + pause > deadline:
+                if self._closing or loop.time() + pause > deadline:
                     return _fail(
                         batch, error, "the server could not be reached; whether this append was written is unknown"
                     )

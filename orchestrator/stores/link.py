@@ -47,14 +47,19 @@ def conninfo(url: str) -> str:
 
 
 async def connect(info: str) -> psycopg.AsyncConnection[tuple[Any, ...]]:
-    """A connection in autocommit mode, whose commits are durable even where the server's default is not."""
+    """A connection in autocommit mode, configured."""
     connection = await psycopg.AsyncConnection.connect(info, autocommit=True)
     try:
-        await connection.execute(SQL["durable"])
+        await configure(connection)
     except BaseException:
         await connection.close()
         raise
     return connection
+
+
+async def configure(connection: psycopg.AsyncConnection[tuple[Any, ...]]) -> None:
+    """Commits are durable even where the server's default is not; a client that freezes soon loses its locks."""
+    await connection.execute(SQL["configure"])
 
 
 async def migrate(connection: psycopg.AsyncConnection[tuple[Any, ...]]) -> None:

@@ -16,7 +16,7 @@ from orchestrator.stores.batch import Append, check_run_id, prepare, settle
 from orchestrator.stores.follow import Bell, tail
 from orchestrator.stores.herald import Herald
 from orchestrator.stores.lane import Connection, Lane
-from orchestrator.stores.link import LIST, SQL, connect, conninfo, failure, migrate
+from orchestrator.stores.link import LIST, SQL, configure, connect, conninfo, failure, migrate
 from orchestrator.stores.record import load
 from orchestrator.stores.row import Ended, RunRow
 from orchestrator.stores.script import listing, run_row
@@ -60,6 +60,7 @@ class PostgresStore(Store):
             max_size=READERS,
             open=False,
             timeout=self._patience,
+            configure=configure,
             check=AsyncConnectionPool.check_connection,
         )
         await self._pool.open()

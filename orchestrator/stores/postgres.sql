@@ -51,8 +51,10 @@ SELECT coalesce(max(version), 0) FROM orchestrator_schema;
 -- [set version]
 INSERT INTO orchestrator_schema VALUES (%s);
 
--- [durable]
-SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
+-- [configure]
+SELECT
+    set_config('idle_in_transaction_session_timeout', '15s', false),
+    CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END;
 
 -- [append]
 WITH incoming AS (

@@ -222,3 +222,22 @@ async def test_closing_writes_what_was_handed_over(connect: Connect) -> None:
     await asyncio.sleep(0)
     await store.close()
     assert len(await asyncio.gather(*tasks)) == 50
+
+
+async def test_after_a_bump_returned_nothing_of_an_older_epoch_is_written(store: Store, connect: Connect) -> None:
+    async def climb(run_id: str) -> None:
+        seq = 0
+        while True:
+            seq = (await store.append(run_id, seq, [ACTING], at=1.0))[-1].seq
+
+    names = [f"r{n}" for n in range(10)]
+    climbers = [asyncio.ensure_future(climb(name)) for name in names]
+    other = connect()
+    await other.open()
+    await store.append("busy", 0, [STARTED], at=1.0)
+    await asyncio.gather(*map(other.bump, names))
+    frozen = [len(await other.read(name)) for name in names]
+    ends = await asyncio.gather(*climbers, return_exceptions=True)
+    assert {type(end) for end in ends} == {Conflict}
+    assert [len(await other.read(name)) for name in names] == frozen
+    await other.close()
