@@ -124,7 +124,7 @@ def _whole(reply: Reply, asked: Asked) -> Completion:
         )
     if any(isinstance(block.get("input"), dict) and block["input"] for block in dicts_of(message["content"])):
         message = dict_of(exact(reply.body))
-    if not isinstance(message.get("stop_reason"), str):
+    if not text_of(message.get("stop_reason")).strip():
         raise fault("MALFORMED_RESPONSE", "the reply has no stop_reason: nothing says that it is whole")
     return _turn(message, asked)
 

@@ -28,7 +28,7 @@ class Blocks(EventStream):
         self._turn = read
         self._count = usage
         self._spent: dict[str, Any] = {}
-        self._stop: Any = None
+        self._stop: str | None = None
         self._started = False
         self._blocks: dict[int, _Block] = {}
 
@@ -47,7 +47,7 @@ class Blocks(EventStream):
             known.open = False
         elif kind == "message_delta":
             self._spend(event.get("usage"))
-            self._stop = dict_of(event.get("delta")).get("stop_reason") or self._stop
+            self._stop = text_of(dict_of(event.get("delta")).get("stop_reason")).strip() or self._stop
         elif kind == "message_stop":
             self._done = True
         return None

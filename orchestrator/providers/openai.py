@@ -133,7 +133,7 @@ def _whole(reply: Reply, asked: Asked) -> Completion:
     if any(isinstance(function.get("arguments"), dict) for function in _functions(dict_of(message))):
         body = exact(reply.body)
         choice = _first(body) or choice
-    if choice.get("finish_reason") is None and error_of(choice) is None:
+    if not text_of(choice.get("finish_reason")).strip() and error_of(choice) is None:
         raise fault("MALFORMED_RESPONSE", "the reply has no finish_reason: nothing says that it is whole")
     return _turn(choice, dict_of(dict_of(body).get("usage")), asked)
 

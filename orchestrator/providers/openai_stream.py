@@ -27,7 +27,7 @@ class Chunks(EventStream):
         self._strings: dict[str, list[str]] = {}
         self._others: dict[str, Any] = {}
         self._calls = _Calls()
-        self._finish: Any = None
+        self._finish: str | None = None
         self._seen = False
 
     def _take(self, event: dict[str, Any]) -> Delta | None:
@@ -39,8 +39,7 @@ class Chunks(EventStream):
         self._seen = True
         if error_of(choice) is not None:
             raise failure(Reply(200, {}, dumps({"error": choice["error"]})), self._asked.now)
-        if choice.get("finish_reason") is not None:
-            self._finish = choice["finish_reason"]
+        self._finish = text_of(choice.get("finish_reason")).strip() or self._finish  # some send "" until the end
         return self._delta(dict_of(choice.get("delta")) or dict_of(choice.get("message")))
 
     def _delta(self, delta: dict[str, Any]) -> Delta | None:

@@ -43,6 +43,8 @@ BROKEN_HISTORY = [
     "The `reasoning_content` in the thinking mode must be passed back to the API.",
 ]
 
+NO_REASON: tuple[Any, ...] = (None, "", " ", 7, {}, [])
+
 REFUSED = [
     *[case("oa-too-long", error(said), fails("CONTEXT_LENGTH_EXCEEDED"), status=400) for said in TOO_LONG],
     *[case("an-too-long", error(said), fails("CONTEXT_LENGTH_EXCEEDED"), status=400) for said in TOO_LONG],
@@ -70,6 +72,8 @@ REFUSED = [
     case("oa-error-says-rate", {"error": {"message": "x", "code": "rate_limit_exceeded"}}, retries("RATE_LIMITED")),
     case("oa-error-502-inside", {"error": {"message": "x", "code": 502}}, retries("SERVER_ERROR")),
     case("oa-error-401-inside", {"error": {"message": "x", "code": 401}}, fails("AUTH_ERROR")),
+    *[case("oa-no-finish", chat({"content": "x"}, finish), retries("MALFORMED_RESPONSE")) for finish in NO_REASON],
+    *[case("an-no-stop", message(said("x"), stop=stop), retries("MALFORMED_RESPONSE")) for stop in NO_REASON],
     case("oa-gemini-shape", [{"error": {"code": 429}}], retries("MALFORMED_RESPONSE")),
     *[case("oa-no-reply", body, retries("MALFORMED_RESPONSE")) for body in ("[]", "7", '"text"', "<?xml?>", "{}", '{"choices": 7}', '{"choices": [7]}', "[" * 5000, "\x00")],
     *[case("an-no-reply", body, retries("MALFORMED_RESPONSE")) for body in ("[]", "7", "<p>", "{}", '{"content": {}, "stop_reason": "end_turn"}', '{"a":' * 3000)],
@@ -88,6 +92,8 @@ STREAMED = [
     case("oa-nothing-then-closed", "", retries("STREAM_INTERRUPTED"), stream=True, headers=EVENTS, transport="closed_early"),
     case("oa-cut-inside-a-line", chunks({"content": "High"})[:90], retries("STREAM_INTERRUPTED"), transport="closed_early"),
     case("oa-cut-after-a-call", chunks({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "get_time", "arguments": "{}"}}]}, finish=None, done=False), retries("STREAM_INTERRUPTED")),
+    case("oa-finish-blank-until-the-end", chunks({"content": "The dose is 1"}, finish="", done=False), retries("STREAM_INTERRUPTED")),
+    case("an-stop-blank", events(said("x"), stop=""), retries("MALFORMED_RESPONSE")),
     case("oa-event-error-text", "event: error\ndata: upstream fell over\n\n", retries("SERVER_ERROR")),
     case("oa-error-after-text", chunks({"content": "Hi"}, finish=None, done=False) + 'data: {"error":{"code":503,"message":"x"}}\n\n', retries("OVERLOADED")),
     case("oa-error-in-choice", 'data: {"choices":[{"index":0,"error":{"code":500},"delta":{}}]}\n\n', retries("SERVER_ERROR")),
