@@ -2,8 +2,8 @@
 
 Writing is orjson on the dataclasses as they are; what orjson refuses or alters (lone surrogates, integers beyond 64 bits,
 NaN and the infinities) is written by the standard library, so that a replayed run equals the live one. Reading is a
-`pydantic_core` validator built from the annotations of `core.events`. (`TypeAdapter` cannot follow the recursive alias
-`Json` on Python 3.11, and pydantic itself would cost a tenth of a second of every cold start.)
+`pydantic_core` validator built from the annotations of `core.events`: pydantic's own `TypeAdapter` cannot follow the recursive
+alias `Json` on Python 3.11.
 
 How a Trace outlives its code: a new field has a default; an unknown field is ignored; an unknown kind, a missing field or
 a wrong type is a StoreError. A kind that is renamed, or whose fields are, gets an upcaster here.
