@@ -60,7 +60,8 @@ def _named(text: str, at: int, limit: int, tools: Sequence[ToolSpec]) -> Found:
     """A tool's name, then its arguments in one of the forms."""
     stop = min(_line_end(text, at), limit)
     given = inline(Kind.INPUT, text, at, stop)
-    stop = given[0] if given else stop
+    fence = text.find("```", at, stop)
+    stop = given[0] if given else fence if fence > at else stop
     opened = _OPEN.search(text, at, stop)
     if opened and opened.start() == at and opened[0] in "[【［":
         shut = text.find(_BRACKETS[opened[0]], at, stop)

@@ -19,6 +19,8 @@ INVISIBLE: Final = "\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u061c\u180e\u200b-\
 
 _HEAD = 160  # no label with its decoration is longer
 _BREAKS = str.maketrans(dict.fromkeys("\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", "\n"))
+_BREAK = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_LINE = re.compile(r"[^\n]{2,}")
 _HIDDEN = re.compile(rf"\x1b\[[0-9;]*m|[{INVISIBLE}]")
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
 
@@ -36,12 +38,14 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _TAG_KIND: Final = {tag.casefold(): kind for kind, tags in TAGS.items() for tag in tags}
-_SPACED = "(?:antml:)?"
+_NAMESPACE: Final = "antml:"
 _TAG_FIRST = re.compile(r"[<\[✿]")
 _TAG = re.compile(
     r"(?=[<\[✿])(?:"
     + "|".join(
-        f"<{_SPACED}{re.escape(tag[1:])}" if tag[0] == "<" and tag[1].isascii() and tag[1].isalpha() else re.escape(tag)
+        f"<(?:{_NAMESPACE})?{re.escape(tag[1:])}"
+        if tag[0] == "<" and tag[1].isascii() and tag[1].isalpha()
+        else re.escape(tag)
         for tag in sorted(_TAG_KIND, key=len, reverse=True)
     )
     + ")",
@@ -75,13 +79,10 @@ class Mark:
 
 def marks(text: str, start: int = 0) -> Iterator[Mark]:
     """The marks from `start` on, in order. A line in which `start` lies inside has no label of its own."""
-    lines = text.translate(_BREAKS)
+    lines = text.translate(_BREAKS) if _BREAK.search(text) else text
     fence = ""
-    at = start
-    while at <= len(lines):
-        stop = lines.find("\n", at)
-        stop = len(lines) if stop < 0 else stop
-        line = lines[at:stop]
+    for found in _LINE.finditer(lines, start):
+        at, line = found.start(), found[0]
         opening = _FENCE.match(line) if "`" in line or "~" in line else None
         whole = at == 0 or lines[at - 1] == "\n"
         if fence:
@@ -91,7 +92,6 @@ def marks(text: str, start: int = 0) -> Iterator[Mark]:
             fence = opening[1]
         elif not line.lstrip().startswith((">", "＞")):
             yield from _in_line(line, at, whole=whole)
-        at = stop + 1
 
 
 def inline(kind: Kind, text: str, start: int, stop: int) -> tuple[int, int] | None:
@@ -111,7 +111,7 @@ def _in_line(line: str, at: int, *, whole: bool) -> Iterator[Mark]:
         yield label
     for tag in _tags(line):
         if label is None or at + tag.start() >= label.end:
-            word = tag[0].casefold().replace("<", "<")
+            word = tag[0].casefold().replace(_NAMESPACE, "")
             yield Mark(_TAG_KIND[word], at + tag.start(), at + tag.end(), word, label=False)
 
 

@@ -32,19 +32,22 @@ _WRAPPERS: Final = ("tool_call", "function_call", "function", "action", "call", 
 _FINALS: Final = ("final", "final_answer")
 
 
-def call_at(text: str, at: int, tools: Sequence[ToolSpec]) -> Found | None:
-    """The call in the object that begins at `text[at] == "{"`. None: a whole object that is data, not a call."""
+def call_at(text: str, at: int, tools: Sequence[ToolSpec], *, announced: bool = True) -> Found | None:
+    """The call in the object that begins at `text[at] == "{"`. None: a whole object that is data, not a call.
+
+    `announced`: a label or tag says that this is a call, so that a name alone can be one of a tool without parameters.
+    """
     found, end = scan(text, at)
     if found.value is None:
         return unreadable(found, len(text))
-    read = _read(found.value, tools, end, repaired=found.repaired)
+    read = _read(found.value, tools, end, repaired=found.repaired, announced=announced)
     following = _skip(text, end)
     if isinstance(read, Call) and text.startswith("{", following):
         return replace(read, more=True)
     return read
 
 
-def calls_at(text: str, at: int, tools: Sequence[ToolSpec]) -> Found | None:
+def calls_at(text: str, at: int, tools: Sequence[ToolSpec], *, announced: bool = True) -> Found | None:
     """The first call of the list of objects that begins at `text[at] == "["`; the whole list must be readable."""
     first: Found | None = None
     count = 0
@@ -54,7 +57,7 @@ def calls_at(text: str, at: int, tools: Sequence[ToolSpec]) -> Found | None:
         if found.value is None:
             return unreadable(found, len(text))
         if first is None:
-            first = _read(found.value, tools, end, repaired=found.repaired)
+            first = _read(found.value, tools, end, repaired=found.repaired, announced=announced)
         count += 1
         at = _skip(text, end)
     if at >= len(text):
@@ -85,7 +88,7 @@ def _skip(text: str, at: int) -> int:
     return at
 
 
-def _read(value: JsonObject, tools: Sequence[ToolSpec], end: int, *, repaired: bool) -> Found | None:
+def _read(value: JsonObject, tools: Sequence[ToolSpec], end: int, *, repaired: bool, announced: bool) -> Found | None:
     """The object as a call, an end or data."""
     own = _own_form(value, end)
     if own is not None:
@@ -105,7 +108,7 @@ def _read(value: JsonObject, tools: Sequence[ToolSpec], end: int, *, repaired: b
         return _end(inputs, end)
     if tool is None and plain in NOTHING:
         return Broken(Anomaly.NO_ACTION, "no tool is named.", end)
-    if not inputs:
+    if not inputs and not announced:
         return malformed(f"the call of {tool.name} has no arguments object", end) if tool else None
     if any(other != inputs[0] for other in inputs[1:]):
         return malformed("the call holds two different argument objects", end)
@@ -113,7 +116,7 @@ def _read(value: JsonObject, tools: Sequence[ToolSpec], end: int, *, repaired: b
         key in properties(tool) for key in value if key not in (*_NAMES, *_INPUTS, "type", "id", "thought")
     ):
         return malformed("an argument stands outside the arguments object", end)
-    written = _written(inputs[0])
+    written = _written(inputs[0] if inputs else None)
     repaired = repaired or (isinstance(written, Arguments) and written.repaired)
     if isinstance(written, Arguments) and written.value is None:
         return unreadable(Arguments(None, problem=written.problem), end)

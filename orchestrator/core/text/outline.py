@@ -17,7 +17,7 @@ from orchestrator.core.spec import ToolSpec
 from orchestrator.core.text.found import Broken, Call, Ending, Found, after_blanks
 from orchestrator.core.text.labels import action
 from orchestrator.core.text.marks import Mark, inline, marks
-from orchestrator.core.text.objects import call_at
+from orchestrator.core.text.objects import call_at, calls_at
 from orchestrator.core.text.reasoning import part
 from orchestrator.core.text.tags import tagged
 from orchestrator.core.text.tokens import tokened
@@ -31,6 +31,7 @@ _THOUGHT_TAG = re.compile(r"</thought>\s*", re.IGNORECASE)
 _NOISE = re.compile(
     r"[\s`*;,]+|</\w[\w:-]*>|<[|｜][^|｜>\n]{0,40}(?:end|END)[^|｜>\n]{0,20}[|｜]>|\[/TOOL_CALLS\]", re.IGNORECASE
 )
+_KEYED = re.compile(r"[\"'](?:name|tool|tool_name|tool_call|action|function|final|thought)[\"']\s*:", re.IGNORECASE)
 _OPEN_FENCE = re.compile(r"`{3,}\w*[^\S\n]*\n\s*")
 _SHUT_FENCE = re.compile(r"\s*`{3,}[^\S\n]*(?=\n|\Z)")
 _PREFIX = re.compile(
@@ -75,7 +76,7 @@ def outline(text: str, tools: Sequence[ToolSpec], *, prose_ends: bool = False) -
 
 def _walk(text: str, tools: Sequence[ToolSpec], seen: Outline, *, prose_ends: bool) -> None:
     """Find the first mark that decides, and read it. Marks that name no tool are passed over, a few of them."""
-    if _whole_object(text, tools, seen):
+    if _whole_object(text, tools, seen, prose_ends=prose_ends):
         return None
     nothing: list[tuple[int, Broken]] = []
     at = 0
@@ -134,19 +135,19 @@ def _action_tag(text: str, mark: Mark, tools: Sequence[ToolSpec]) -> Found:
     return found
 
 
-def _whole_object(text: str, tools: Sequence[ToolSpec], seen: Outline) -> bool:
+def _whole_object(text: str, tools: Sequence[ToolSpec], seen: Outline, *, prose_ends: bool) -> bool:
     """A reply that begins with a JSON object, bare or fenced, which is a call or our own constrained form."""
     start = after_blanks(text, 0)
     fence = _OPEN_FENCE.match(text, start)
     at = fence.end() if fence else start
-    if not text.startswith("{", at):
+    if text.startswith("{", at):
+        found = call_at(text, at, tools, announced=False)
+    elif text.startswith("[", at) and text.startswith("{", after_blanks(text, at + 1)):
+        found = calls_at(text, at, tools, announced=False)
+    else:
         return False
-    found = call_at(text, at, tools)
-    head = text[at : at + 300].casefold()
-    if isinstance(found, Broken) and not any(
-        f"{q}{key}{q}" in head for q in "\"'" for key in ("name", "tool", "action", "function", "final", "thought")
-    ):
-        found = None if found.problem is Anomaly.MALFORMED else found
+    if isinstance(found, Broken) and not _KEYED.search(text, at, at + 300):
+        found = found if prose_ends and found.problem is Anomaly.TRUNCATED else None
     if found is None:
         return False
     seen.thought = found.thought.strip() if isinstance(found, (Call, Ending)) else ""
@@ -188,21 +189,28 @@ def _settle(text: str, mark: Mark, found: Found, tools: Sequence[ToolSpec], seen
         answer = text[mark.end : found.end].strip() if mark.kind is Kind.FINAL else found.answer
         found = Ending(answer.removesuffix("**").rstrip() if mark.bold else answer, found.end, closed=False)
     seen.found = found
-    seen.kept = text[: found.end].strip()
+    if isinstance(found, Broken):
+        over = [each for each in marks(text, mark.end) if _ends_broken(each)]
+        seen.kept = text[: min([found.end, *(each.start for each in over)])].strip()
+        if any(each.kind is Kind.OBSERVATION for each in over):
+            seen.anomalies.add(Anomaly.FORGED_OBSERVATION)
+        return
+    shut = _SHUT_FENCE.match(text, found.end)
+    seen.kept = text[: shut.end() if shut else found.end].strip()
     _judge(text, found, tools, seen)
     if isinstance(found, Ending) and Anomaly.FINAL_AND_ACTION in seen.anomalies:
-        seen.found = Broken(
-            Anomaly.FINAL_AND_ACTION, "An answer stands beside an Action; write one of them.", found.end
-        )
+        detail = "An answer stands beside an Action; write one of them."
+        seen.found = Broken(Anomaly.FINAL_AND_ACTION, detail, found.end)
     elif isinstance(found, Ending) and not found.answer:
         seen.found = Broken(Anomaly.EMPTY_FINAL, "The answer is empty; write it inside finish[...].", found.end)
-    elif isinstance(found, Broken):
-        seen.kept = text[
-            : min([found.end, *(m.start for m in marks(text, mark.end) if m.kind is Kind.OBSERVATION)])
-        ].strip()
 
 
-def _judge(text: str, found: Found, tools: Sequence[ToolSpec], seen: Outline) -> None:
+def _ends_broken(mark: Mark) -> bool:
+    """Whether a call that cannot be read is certainly over at this mark."""
+    return mark.kind is Kind.OBSERVATION or (mark.kind in (Kind.ACTION, Kind.FINAL, Kind.QUESTION) and mark.label)
+
+
+def _judge(text: str, found: Call | Ending, tools: Sequence[ToolSpec], seen: Outline) -> None:
     """Name what stands after the first call or answer, up to the point from which all is discarded."""
     at = _past_noise(text, found.end)
     if isinstance(found, Call) and (found.more or text.startswith("{", at)):
@@ -211,41 +219,41 @@ def _judge(text: str, found: Found, tools: Sequence[ToolSpec], seen: Outline) ->
     after = shut.end() if shut else found.end
     stop = text.find("\n", found.end)
     stop = len(text) if stop < 0 else stop
-    if inline(Kind.OBSERVATION, text, found.end, stop) and not isinstance(found, Broken):
+    if inline(Kind.OBSERVATION, text, found.end, stop):
         seen.anomalies.add(Anomaly.FORGED_OBSERVATION)
         return
     second = _SECOND.match(text, found.end, stop)
-    if second and not isinstance(found, Broken):
+    if second:
         ends = second[1].casefold() in FINISH
         if ends or names(second[1], tools)[0]:
             _beside(found, Kind.FINAL if ends else Kind.ACTION, seen)
     plain = True
     for mark in marks(text, after):
-        if mark.start < at and mark.kind is not Kind.OBSERVATION:
-            continue
-        if mark.bare and mark.kind is not Kind.OBSERVATION:
+        if (mark.end <= at or mark.bare) and mark.kind is not Kind.OBSERVATION:
             continue
         if mark.kind is Kind.OBSERVATION:
             seen.anomalies.add(Anomaly.FORGED_OBSERVATION)
-            seen.settled = not isinstance(found, Broken) and not mark.bare
+            seen.settled = not mark.bare
             return
-        if mark.kind in (Kind.QUESTION, Kind.END) and not isinstance(found, Broken):
+        if mark.kind in (Kind.QUESTION, Kind.END):
             if text[mark.end :].strip() or mark.kind is Kind.QUESTION:
                 seen.anomalies.add(Anomaly.RUN_ON)
             seen.settled = mark.kind is Kind.QUESTION
-            return
-        if mark.kind in (Kind.ACTION, Kind.CALL, Kind.FINAL):
+            if mark.kind is Kind.QUESTION:
+                return
+            plain = False
+        if mark.kind in (Kind.ACTION, Kind.CALL, Kind.FINAL) and Anomaly.RUN_ON not in seen.anomalies:
             _beside(found, mark.kind, seen)
             plain = False
     if plain and at < len(text):
         seen.anomalies.add(Anomaly.TRAILING_TEXT)
 
 
-def _beside(found: Found, kind: Kind, seen: Outline) -> None:
+def _beside(found: Call | Ending, kind: Kind, seen: Outline) -> None:
     """A second call or answer stands beside what was found."""
     if isinstance(found, Ending):
         seen.anomalies |= {Anomaly.FINAL_AND_ACTION} if kind is not Kind.FINAL else {Anomaly.RUN_ON}
-    elif isinstance(found, Call):
+    else:
         seen.anomalies.add(Anomaly.FINAL_AND_ACTION if kind is Kind.FINAL else Anomaly.EXTRA_ACTIONS)
 
 

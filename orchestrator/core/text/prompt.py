@@ -141,6 +141,7 @@ def messages(turn: ModelTurn, observations: Sequence[Observation], note: str = "
     parts = [f"Observation: {observation.content}" for observation in observations]
     if isinstance(turn.intent, Malformed):
         parts.append(nudge(turn.intent.detail))
+        note = note.replace(turn.intent.detail, "").strip()
     if note:
         parts.append(note)
     said = written or _rebuilt(turn) or _PLACEHOLDER

@@ -10,8 +10,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from orchestrator.core.arguments import scan
 from orchestrator.core.spec import ToolSpec
-from orchestrator.core.text.found import Broken, Call, Fields, Found, after_blanks, malformed, truncated
+from orchestrator.core.text.found import Broken, Call, Fields, Found, after_blanks, malformed, truncated, unreadable
 from orchestrator.core.text.marks import Mark
 from orchestrator.core.text.objects import call_at, calls_at
 
@@ -34,6 +35,7 @@ _GLM_NAME = re.compile(r"\s*([^\s<{\[\"'`]{1,200})\s*(?=<arg_key>|</tool_call>)"
 _KEY = re.compile(r"\s*<arg_key>([^<\n]{1,200})</arg_key>\s*<arg_value>")
 _VALUE_END = re.compile(r"</arg_value>")
 _AFTER_VALUE = re.compile(r"\s*(?:<arg_key>|</tool_call>|\Z)")
+_FENCE = re.compile(r"`{3,}\w*[^\S\n]*\n\s*")
 _MANY: Final = 64
 
 
@@ -55,11 +57,15 @@ def tagged(text: str, mark: Mark, tools: Sequence[ToolSpec]) -> Found | None:
 
 def _body(text: str, at: int, mark: Mark, tools: Sequence[ToolSpec]) -> Found | None:
     """What stands inside the tag, by its first characters."""
-    if text[at] == "{":
+    fence = _FENCE.match(text, at)
+    at = fence.end() if fence else at
+    if text.startswith("{", at):
         return call_at(text, at, tools) or malformed("the JSON in the tag names no tool", at)
-    if text[at] == "[":
+    if text.startswith("[", at):
         return calls_at(text, at, tools) or malformed("the list in the tag holds no call", at)
     function = _FUNCTION.match(text, at)
+    if function and text.startswith("{", after_blanks(text, function.end())):
+        return _function_object(text, function)
     if function:
         return _parameters(text, function, (_PARAMETER, _PARAMETER_END, _FUNCTION_END))
     invoke = _INVOKE.match(text, at)
@@ -71,11 +77,22 @@ def _body(text: str, at: int, mark: Mark, tools: Sequence[ToolSpec]) -> Found | 
     return _mentioned(text, at, mark)
 
 
+def _function_object(text: str, function: re.Match[str]) -> Call | Broken:
+    """Llama's form: the arguments as one object inside the function tag."""
+    found, end = scan(text, after_blanks(text, function.end()))
+    if found.value is None:
+        return unreadable(found, len(text))
+    close = _FUNCTION_END.match(text, after_blanks(text, end))
+    if not close:
+        return malformed("something follows the arguments inside the function tag", end)
+    return Call(function[1].strip(), found, close.end())
+
+
 def _mentioned(text: str, at: int, mark: Mark) -> Found | None:
     """Neither object nor markup after the tag: broken where the tag begins a line or is closed, else prose about it."""
     line = text.rfind("\n", 0, mark.start) + 1
     closed = "</" + mark.word[1:] in text[at:]
-    if closed or not text[line : mark.start].strip() or text[at] == "<":
+    if closed or not text[line : mark.start].strip() or text.startswith("<", at):
         return malformed(f"the tag {mark.word} holds no call that can be read", at)
     return None
 

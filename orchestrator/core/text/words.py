@@ -82,7 +82,7 @@ ANSWER_KEYS: Final = frozenset(
     {"answer", "final_answer", "final answer", "result", "output", "response", "text", "input", "content", "答案"}
 )
 
-# Tags and tokens, matched anywhere on a line outside quotes and inline code; the name may follow a namespace, `<`.
+# Tags and tokens, matched anywhere on a line outside quotes and inline code.
 TAGS: Final[dict[Kind, tuple[str, ...]]] = {
     Kind.THOUGHT: ("<thought>", "[[ ## next_thought ## ]]", "[[ ## thought ## ]]"),
     Kind.CALL: (
