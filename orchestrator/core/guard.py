@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from zlib import crc32
 
@@ -19,11 +18,14 @@ from orchestrator.core.events import Action, Actions, Anomaly, ModelTurn, Observ
 REPEATED_ACTION = "REPEATED_ACTION"
 """The host's answer to a call that it does not make again."""
 
-_BITS = 1 << 15
+_LOG = 16
+_BITS = 1 << _LOG
+_MIX = 0x9E3779B1  # Knuth's multiplicative hash: a CRC is linear, so alike words ("v146", "v156") would fall on each other
 _READ = 4000  # characters of an Observation that are looked at: news stands early, and the cost stays bounded
 _REMEMBERED = 32  # distinct calls whose last result is remembered
 _FRAME = f"status: success, code: error. message: untrusted {EMPTY} {END}"
 _WORD = re.compile(r"[a-z0-9]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")
+_PLAIN_WORD = re.compile(rb"[a-z0-9]+")
 _NUMBER = re.compile(r"\d[\d,.]*\d")
 
 _SILENT = frozenset(
@@ -114,29 +116,35 @@ def facts_in_thought(turn: ModelTurn, goal: str) -> ModelTurn:
     return turn
 
 
-def _words(text: str) -> Iterator[str]:
+def _words(text: str) -> list[bytes]:
     """Latin words and numbers; of scripts without spaces, every pair of characters."""
-    for run in _WORD.findall(text.casefold()):
+    text = text.casefold()
+    if text.isascii():
+        return _PLAIN_WORD.findall(text.encode())
+    words: list[str] = []
+    for run in _WORD.findall(text):
         if run[0] < "\u3040" or len(run) == 1:
-            yield run
+            words.append(run)
         else:
-            yield from (run[i : i + 2] for i in range(len(run) - 1))
+            words.extend(run[i : i + 2] for i in range(len(run) - 1))
+    return [word.encode() for word in words]
 
 
-def _learn(seen: bytearray, text: str) -> list[str]:
+def _learn(seen: bytearray, text: str) -> list[bytes]:
     """Mark every word of the text as seen; gives those that were new."""
     fresh = []
-    for word in _words(text):
-        at = crc32(word.encode("utf-8", "replace")) % _BITS
+    words = _words(text)
+    for word, checksum in zip(words, map(crc32, words), strict=True):
+        at = (checksum * _MIX & 0xFFFFFFFF) >> (32 - _LOG)
         if not seen[at >> 3] & (1 << (at & 7)):
             seen[at >> 3] |= 1 << (at & 7)
             fresh.append(word)
     return fresh
 
 
-def _tells(fresh: list[str]) -> bool:
+def _tells(fresh: list[bytes]) -> bool:
     """Do these new words say something? A figure does. One new word among known ones (a field's name) does not; two do."""
-    return len(fresh) > 1 or any(character.isdigit() for word in fresh for character in word)
+    return len(fresh) > 1 or any(byte in b"0123456789" for word in fresh for byte in word)
 
 
 def _nothing(content: str) -> bool:

@@ -37,6 +37,7 @@ from orchestrator.core.events import (
     Observation,
     RunEnded,
     RunStarted,
+    StopReason,
     Usage,
     Waiting,
 )
@@ -66,8 +67,8 @@ class Step:
 
     @property
     def hidden(self) -> bool:
-        """A truncated turn is asked again with a larger budget, and is no part of the conversation."""
-        return isinstance(self.turn.intent, Malformed) and self.turn.intent.problem is Anomaly.TRUNCATED
+        """A turn cut at its budget is asked for again with a larger one, and is no part of the conversation."""
+        return _cut_at_budget(self.turn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +176,7 @@ def _turned(run: Run, turn: ModelTurn) -> Run:
                     f"run {run.run_id}: the actions of step {run.step} must be numbered {expected or 'from 0'}"
                 )
             return replace(run, pending=actions, malformed=0, truncated=0)
-        case Malformed(problem=Anomaly.TRUNCATED):
+        case Malformed() if _cut_at_budget(turn):
             return _closed(replace(run, truncated=run.truncated + 1))
         case Malformed():
             return _closed(replace(run, malformed=run.malformed + 1))
@@ -183,6 +184,12 @@ def _turned(run: Run, turn: ModelTurn) -> Run:
             return replace(run, malformed=0, truncated=0)
         case _ as unknown:
             assert_never(unknown)
+
+
+def _cut_at_budget(turn: ModelTurn) -> bool:
+    """Did the token budget end this turn? (An unclosed bracket is TRUNCATED too, but a larger budget would not help it.)"""
+    problem = turn.intent.problem if isinstance(turn.intent, Malformed) else None
+    return problem is Anomaly.TRUNCATED and turn.stop is StopReason.MAX_TOKENS
 
 
 def _begun(run: Run, action_id: str) -> Run:

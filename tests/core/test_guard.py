@@ -72,5 +72,5 @@ def test_the_guard_stays_small_whatever_it_has_seen() -> None:
     for index in range(300):
         action = Action("1.0", "lookup", {"q": f"q{index}"})
         guard = guard.observe(action, observed("1.0", " ".join(f"w{index}x{n}" for n in range(50))))
-    assert len(guard.seen) == 4096
+    assert len(guard.seen) == 8192
     assert len(guard.calls) <= 32

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.events import ActionStarted, Anomaly, Decision, Event, Outcome, RunEnded, Waiting
+from orchestrator.core.events import ActionStarted, Anomaly, Decision, Event, Outcome, RunEnded, StopReason, Waiting
 from orchestrator.core.run import Note, Run, evolve, replay
 from orchestrator.errors import IllegalEvent
 from tests.build import acts, final, malformed, observed, run_of, started, trace
@@ -89,6 +90,11 @@ def test_notes_tell_the_model_what_the_host_did() -> None:
 
 def test_a_truncated_turn_is_hidden_from_the_conversation() -> None:
     assert run_of(started(), malformed(Anomaly.TRUNCATED)).steps[0].hidden
+
+
+def test_an_unclosed_bracket_in_a_whole_reply_is_told_to_the_model() -> None:
+    run = run_of(started(), replace(malformed(Anomaly.TRUNCATED), stop=StopReason.END_TURN))
+    assert (run.steps[0].hidden, run.steps[0].notes, run.truncated, run.malformed) == (False, (Note.MALFORMED,), 0, 1)
 
 
 def test_usage_adds_up_and_consecutive_counters_start_anew() -> None:

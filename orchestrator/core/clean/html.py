@@ -27,10 +27,10 @@ _VERBATIM = frozenset(("pre", "textarea"))
 _HOLDERS = _VERBATIM | {"title", "noscript"}
 _ALT = re.compile(r"\balt\s*=\s*(?:\"([^\"<>]{1,200})\"|'([^'<>]{1,200})')", re.IGNORECASE)
 _OPENING = re.compile(
-    r"\s*(?:<!--.{0,2000}?-->\s*|<\?xml[^>]{0,200}>\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL
+    r"(?:<!--.{0,2000}?-->\s*|<\?xml[^>]{0,200}>\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL
 )
 _FRAGMENT = re.compile(
-    r"\s*<(?:head|body|div|p|table|ul|ol|h[1-6]|center|section|article|main|header|nav|script|style|meta|title|span|form|iframe|br|b|strong)\b[^<>]{0,500}>",
+    r"<(?:head|body|div|p|table|ul|ol|h[1-6]|center|section|article|main|header|nav|script|style|meta|title|span|form|iframe|br|b|strong)\b[^<>]{0,500}>",
     re.IGNORECASE,
 )
 _GAPS = re.compile(r"\n{3,}")
@@ -56,16 +56,13 @@ def is_html(text: str, content_type: str = "") -> bool:
     """Declared so, or begins as a page, or is a fragment from its first character to its last."""
     if "html" in content_type.lower():
         return "<" in text
-    head = text[:1].isspace() or text[:1] == "<"
-    if not head:
+    start = len(text) - len(text.lstrip()) if text[:1].isspace() else 0
+    if text[start : start + 1] != "<":
         return False
-    if _OPENING.match(text):
+    if _OPENING.match(text, start):
         return True
-    return (
-        _FRAGMENT.match(text) is not None
-        and text.rstrip()[-1:] == ">"
-        and ("</" in text or "/>" in text or "<br" in text)
-    )
+    closed = text[-200:].rstrip()[-1:] == ">" and ("</" in text or "/>" in text or "<br" in text)
+    return closed and _FRAGMENT.match(text, start) is not None
 
 
 def read_page(html: str, enough: int = 200_000) -> Page:

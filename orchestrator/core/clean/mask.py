@@ -41,10 +41,14 @@ _COOKIE = re.compile(
 )
 _HEADER = re.compile(r"(authorization[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?)(?!\[)[^\r\n\"'\[]{6,4096}", re.IGNORECASE)
 _NAMED = re.compile(
-    r"(passw(?:or)?d|passwd|pwd|passphrase|secret|api[_-]?key|access[_-]?key|secret[_-]?key|access[_-]?token|auth[_-]?token|refresh[_-]?token"
+    r"(?:passw(?:or)?d|passwd|pwd|passphrase|secret|api[_-]?key|access[_-]?key|secret[_-]?key|access[_-]?token|auth[_-]?token|refresh[_-]?token"
     r"|session[_-]?token|client[_-]?secret|private[_-]?key|account[_-]?key|credential|密码|口令|密钥)"
-    r"([\"']?[ \t]{0,4}[:=：][ \t]{0,4})([\"']?)([^\s\"'<>,;&{}\[\]()（），；。]{6,512})",
-    re.IGNORECASE,
+    r"(?P<quoted>[\"']?)[ \t]{0,4}[:=：][ \t]{0,4}(?P<quote>[\"']?)(?P<value>[^\s\"'<>,;&{}\[\]()（），；。]{6,512})"
+)
+_NEEDLES = (
+    *("sk-", "sk_", "rk_", "rk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glrt-"),
+    *("AKIA", "ASIA", "AKID", "LTAI", "AIza", "ya29.", "xox", "xapp-", "eyJ", "hf_", "npm_", "pypi-", "gsk_", "xai-"),
+    *("SG.", "whsec_", "dop_v1_", "shpat_", "shpca_", "shppa_", "shpss_", "r8_", "AGE-SECRET-KEY-"),
 )
 _NAMES = ("pass", "pwd", "secret", "key", "token", "credential")
 _NAMES_ELSEWHERE = ("密码", "口令", "密钥")
@@ -62,7 +66,8 @@ def mask(text: str, secrets: tuple[str, ...] = ()) -> str:
             text = text.replace(secret, MASK)
     if len(text) <= _PIECE:
         return _shapes(text)
-    return "".join(map(_shapes, _pieces(text)))
+    masked = list(map(_shapes, pieces := _pieces(text)))
+    return text if masked == pieces else "".join(masked)
 
 
 def _pieces(text: str) -> list[str]:
@@ -80,27 +85,30 @@ def _pieces(text: str) -> list[str]:
 
 
 def _shapes(text: str) -> str:
+    low = text.lower()
     if _RUN in text.encode("utf-8", "replace").translate(_RUN_TABLE):
-        text = _long_runs(text)
+        text = _long_runs(text, low)
     if "://" in text:
         text = _URL.sub(_password_in_url, text)
-    low = text.lower()
     if "authorization" in low:
         text = _HEADER.sub(_value_masked, text)
     if "private key" in low:
         text = _PEM_TAIL.sub(MASK, _PEM.sub(MASK, text))
     for needle in _NAMES if low.isascii() else (*_NAMES, *_NAMES_ELSEWHERE):
         if needle in low:
-            return _NAMED.sub(_named, text)
+            return _named(text)
     return text
 
 
-def _long_runs(text: str) -> str:
+def _long_runs(text: str, low: str) -> str:
     """Secrets with at least 16 characters in a row that could be of a token."""
-    text = _TOKEN.sub(MASK, text)
+    if any(needle in text for needle in _NEEDLES):
+        text = _TOKEN.sub(MASK, text)
     if "://" in text:
         text = _HOOK.sub(_value_masked, text)
-    return _COOKIE.sub(_value_masked, _SCHEME.sub(_scheme_masked, text))
+    if "cookie" in low:
+        text = _COOKIE.sub(_value_masked, text)
+    return _SCHEME.sub(_scheme_masked, text) if "bearer" in low or "basic" in low else text
 
 
 def _value_masked(found: re.Match[str]) -> str:
@@ -115,10 +123,17 @@ def _password_in_url(found: re.Match[str]) -> str:
     return f"{found[1]}:{MASK}@"
 
 
-def _named(found: re.Match[str]) -> str:
-    name, between, quote, value = found.groups()
-    odd = any(not char.isalpha() for char in value)
-    if not odd and len(value) < 20:
-        return found[0]
-    bare_in_json = not quote and between[:1] in "\"'"
-    return f'{name}{between}"{MASK}"' if bare_in_json else f"{name}{between}{quote}{MASK}"
+def _named(text: str) -> str:
+    """Values behind a telling name: if they hold a digit or sign, or are long; a plain word behind `password:` is prose."""
+    low = text.lower()
+    if len(low) != len(text):
+        low = text.replace("\u0130", "i").lower()
+    kept, done = [], 0
+    for found in _NAMED.finditer(low):
+        value = found["value"]
+        if value.isalpha() and len(value) < 20:
+            continue
+        bare_in_json = found["quoted"] and not found["quote"]
+        kept += (text[done : found.start("value")], f'"{MASK}"' if bare_in_json else MASK)
+        done = found.end("value")
+    return "".join((*kept, text[done:])) if kept else text

@@ -33,7 +33,8 @@ _LEAST_ROOM = 64
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A result on its way. `source` is the body as it came, secrets masked; `json` what `text` says, if it is JSON and was read;
-    `rest` the tail of a text whose middle is left out already (`gone` characters of it)."""
+    `rest` the tail of a text whose middle is left out already (`gone` characters of it). `masked` counts the characters by
+    which masking has made it shorter: they still count against the limit, so that a secret at the cut shows as a cut."""
 
     text: str
     head: Head
@@ -42,6 +43,7 @@ class Draft:
     json: shape.Parsed | None = None
     rest: str | None = None
     gone: int = 0
+    masked: int = 0
     steps: tuple[str, ...] = ()
 
     def then(self, step: str, text: str) -> Draft:
@@ -64,7 +66,7 @@ def opened(raw: bytes | Json, head: Head, rules: Rules) -> Draft:
     found = None if isinstance(raw, str) else shape.write(raw)
     text = raw if isinstance(raw, str) else shape.write(raw).text
     masked = mask(text, rules.secrets)
-    return Draft(text, head, rules, masked, found).then("masked", masked)
+    return Draft(text, head, rules, masked, found, masked=len(text) - len(masked)).then("masked", masked)
 
 
 def _decoded(raw: bytes, head: Head, rules: Rules) -> Draft:
@@ -74,12 +76,14 @@ def _decoded(raw: bytes, head: Head, rules: Rules) -> Draft:
         text = f"[BINARY_CONTENT: {len(raw):,} bytes that are no text{what}; ask for another form of this result]"
         for secret in filter(None, rules.secrets):
             raw = raw.replace(secret.encode("utf-8", "replace"), b"[REDACTED]")
-        return Draft(text, replace(head, status="error", code=head.code or "BINARY_CONTENT"), rules, raw, steps=("described",))
+        return Draft(
+            text, replace(head, status="error", code=head.code or "BINARY_CONTENT"), rules, raw, steps=("described",)
+        )
     masked = mask(found.text, rules.secrets)
     steps = ("decoded",) if found.replaced or found.charset != "utf-8" else ()
     if masked == found.text:
         return Draft(masked, head, rules, raw, steps=steps)
-    return Draft(masked, head, rules, masked, steps=(*steps, "masked"))
+    return Draft(masked, head, rules, masked, masked=len(found.text) - len(masked), steps=(*steps, "masked"))
 
 
 def unpacked(draft: Draft) -> Draft:
@@ -87,7 +91,7 @@ def unpacked(draft: Draft) -> Draft:
     text = draft.text
     if ";base64," in text:
         text = _DATA_URI.sub(_data_uri, text)
-    if len(text) > _LONG:
+    if _LONG < len(text) <= shape.LARGEST:
         text = _BLOB.sub(lambda found: f"[{len(found[0]):,} characters of base64 left out]", text)
     return draft.then("base64", text)
 
@@ -167,7 +171,7 @@ def harmless(draft: Draft) -> Draft:
 def shortened(draft: Draft) -> Draft:
     """Cut to the limit, frame included, once it has to be cut at all."""
     limit = draft.rules.limit
-    if draft.rest is None and not draft.gone and len(draft.text) <= limit:
+    if draft.rest is None and not draft.gone and len(draft.text) + max(draft.masked, 0) <= limit:
         return draft
     first, last = frame(draft)
     room = max(limit - len(first) - len(last), min(limit, _LEAST_ROOM))

@@ -84,7 +84,9 @@ def _noticed(error: Observation, said: Said) -> bool:
     families = families_of(error.code) if code else _families_in(error.content)
     if any(said.has(_FAMILY[family]) for family in families):
         return True
-    if any(len(part) >= _LEAST_DIGITS and part.isdecimal() and said.has_number(number(part)) for part in _numbers(code)):
+    if any(
+        len(part) >= _LEAST_DIGITS and part.isdecimal() and said.has_number(number(part)) for part in _numbers(code)
+    ):
         return True
     if not code or all(map(str.isdecimal, code)):
         return False
@@ -120,7 +122,9 @@ def _families_in(content: str) -> frozenset[Family]:
     """The families of an error that has no code: those whose words, or marked numbers, stand in its content."""
     said = Said(content, "")
     status = {
-        family for each in set(_STATUS.findall(content)) if (family := _of_status(each)) and said.has_number(number(each))
+        family
+        for each in set(_STATUS.findall(content))
+        if (family := _of_status(each)) and said.has_number(number(each))
     }
     return frozenset(status | {family for family, pattern in _FAMILY.items() if said.mentions(pattern)})
 

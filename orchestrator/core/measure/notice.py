@@ -35,8 +35,18 @@ def number(digits: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![a-z0-9_])(?<![a-z0-9_][.-]){digits}(?![a-z0-9_]|[.-][a-z0-9_])")
 
 
-_CONTRACTION: Final = re.compile(r"(?i)(?<![a-z])(can|won)['’]t(?![a-z])|n['’]t(?![a-z])|(?<=[a-z])['’](s|re|ve|ll|d)(?![a-z])")
-_FULL: Final = {"can": "can not", "won": "will not", "s": " is", "re": " are", "ve": " have", "ll": " will", "d": " would"}
+_CONTRACTION: Final = re.compile(
+    r"(?i)(?<![a-z])(can|won)['’]t(?![a-z])|n['’]t(?![a-z])|(?<=[a-z])['’](s|re|ve|ll|d)(?![a-z])"
+)
+_FULL: Final = {
+    "can": "can not",
+    "won": "will not",
+    "s": " is",
+    "re": " are",
+    "ve": " have",
+    "ll": " will",
+    "d": " would",
+}
 _COMPOUND: Final = re.compile(either(COMPOUNDS))
 _FAILURE: Final = re.compile(either(FAILURE))
 _MARKER: Final = re.compile(either((*MARKERS, *FAILURE)))
@@ -68,7 +78,9 @@ class Said:
         """Does this bare number stand beside a marker, or as a whole clause?"""
         for match in pattern.finditer(self.text.plain):
             low, high = self.text.clause(match.start())
-            marked = self._markers.within(low, high) or _DIRECTLY.search(self.text.plain, max(low, match.start() - 20), match.start())
+            marked = self._markers.within(low, high) or _DIRECTLY.search(
+                self.text.plain, max(low, match.start() - 20), match.start()
+            )
             if (marked or self._alone(low, high, match)) and self._counts(*match.span()):
                 return True
         return False
@@ -88,16 +100,11 @@ class Said:
 
     def a_failure(self) -> bool:
         """Does a failure word count?"""
-        return any(self._counts(*span) for span in zip(self._failures.starts, self._failures.ends, strict=True))
+        return bool(self._failures.starts)
 
     def a_failure_beside(self, naming: Spans) -> bool:
         """Does a failure word count in a clause that names the call?"""
-        for start in naming.starts:
-            low, high = self.text.clause(start)
-            first = self._failures.first(low, high)
-            if first and self._counts(*first):
-                return True
-        return False
+        return any(self._failures.within(*self.text.clause(start)) for start in naming.starts)
 
     def naming(self, tools: tuple[ToolName, ...], calls: Mapping[str, tuple[str, frozenset[Key]]]) -> dict[str, Spans]:
         """Where each call is named: by its tool or, where calls share a tool, by the values of its input if they are."""
@@ -119,7 +126,9 @@ class Said:
 
     @cached_property
     def _failures(self) -> Spans:
-        return self.text.find(_FAILURE)
+        """The failure words that count."""
+        found = (match.span() for match in _FAILURE.finditer(self.text.plain))
+        return spans(span for span in found if self._counts(*span))
 
     @cached_property
     def _markers(self) -> Spans:
@@ -140,7 +149,9 @@ class Said:
 
     def _counts(self, start: int, end: int) -> bool:
         matched = self.text.plain[start:end]
-        return not self._negated(start, matched) and (not self._of_goal(matched) or self._backed(*self.text.clause(start)))
+        return not self._negated(start, matched) and (
+            not self._of_goal(matched) or self._backed(*self.text.clause(start))
+        )
 
     def _negated(self, start: int, matched: str) -> bool:
         low, _ = self.text.clause(start)
@@ -162,4 +173,3 @@ class Said:
 
 def _expanded(match: re.Match[str]) -> str:
     return _FULL[(match[1] or match[2]).lower()] if match[1] or match[2] else " not"
-
