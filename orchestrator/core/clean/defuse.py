@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 from orchestrator.core.text.words import LABELS
 
@@ -70,10 +71,6 @@ _END = re.compile(r"end[\s_‐-―−─━-]{1,3}of[\s_‐-―−─━-]{1,3}o
 _DECORATION = r"[^\S\n]|[>*_#`~+•·.、:：()\-\d【「『《\[|—–\ufffd\u2190-\u2bff\U0001f000-\U0001faff]"
 _TWINS = dict(zip("авекмнорстхуіѕјԁһԛԝαβεζηικμνορτυχɑɡıſ", "abekmhopctxyisjdhqwabezhikmvoptyxagis", strict=True))
 _FOLDED_RANGES = ((0xFF01, 0xFF5F), (0x1D400, 0x1D800), (0x2100, 0x2150), (0x1F130, 0x1F14A), (0xFE4D, 0xFE70))
-_FOLDABLE = re.compile(
-    "[\u0131\u017f\u0251\u0261\u02d0\u0370-\u04ff\u0500-\u0589\u2039\u203a\u2100-\u214f\u2236\u24b6-\u24e9\u276e\u276f"
-    "\u27e8\u27e9\u3008\u3009\ua789\ufe13\ufe4d-\ufe6f\uff0e-\uff19\uff1c-\uff1e\uff21-\uff5e\U0001d400-\U0001d7ff\U0001f130-\U0001f149]"
-)
 
 
 def _fold_table() -> dict[int, str]:
@@ -92,6 +89,11 @@ def _fold_table() -> dict[int, str]:
 
 
 _FOLD = _fold_table()
+_LETTERLIKE = "".join(chr(code) for code in range(0x2100, 0x2150) if code in _FOLD)
+_FOLDABLE = re.compile(
+    f"[{_LETTERLIKE}\u0131\u017f\u0251\u0261\u02d0\u0370-\u04ff\u0500-\u0589\u2039\u203a\u2236\u24b6-\u24e9\u276e\u276f"
+    "\u27e8\u27e9\u3008\u3009\ua789\ufe13\ufe4d-\ufe6f\uff0e-\uff19\uff1c-\uff1e\uff21-\uff5e\U0001d400-\U0001d7ff\U0001f130-\U0001f149]"
+)
 
 
 def _spelled(label: str) -> str:
@@ -100,20 +102,30 @@ def _spelled(label: str) -> str:
 
 _WORDS = sorted({word for words in LABELS.values() for word in words} | set(_MORE_LABELS), key=len, reverse=True)
 _AFTER = r"[^\S\n]|[*_`~\d.#()\-\]】」』》|]"
-_LABEL = re.compile(
-    rf"\n(?:{_DECORATION})*+({'|'.join(map(_spelled, _WORDS))})(?=(?:{_AFTER})*+(?:[:：\n]|\Z)|(?:[^\S\n]|[\d#()])*+】)"
-)
+
+
+def _labels(words: Iterable[str]) -> re.Pattern[str]:
+    return re.compile(
+        rf"\n(?:{_DECORATION})*+({'|'.join(map(_spelled, words))})(?=(?:{_AFTER})*+(?:[:：\n]|\Z)|(?:[^\S\n]|[\d#()])*+】)"
+    )
+
+
+_LABEL = _labels(_WORDS)
+_ASCII_LABEL = _labels(word for word in _WORDS if word.isascii())
 _FINISH = re.compile(rf"\n(?:{_DECORATION})*+(finish)(?=\s{{0,4}}[\[(])")
 
 
 def defuse(text: str) -> str:
     """`text` with look-alikes in ⟦ ⟧. Idempotent: what stands in ⟦ ⟧ is none."""
-    return defuse_labels(defuse_tokens(text))
+    return _without_labels(*_without_tokens(text, _folded(text)))
 
 
 def defuse_tokens(text: str) -> str:
     """Chat-template tokens, tool tags and the end marker, wherever they stand (also inside a JSON string)."""
-    folded = _folded(text)
+    return _without_tokens(text, _folded(text))[0]
+
+
+def _without_tokens(text: str, folded: str) -> tuple[str, str]:
     if "<" in folded:
         text, folded = _bracketed(text, folded, _TOKEN)
     if "[" in folded:
@@ -122,12 +134,13 @@ def defuse_tokens(text: str) -> str:
         text, folded = _bracketed(text, folded, _WORDS_AS_TOKENS)
     if "observation" in folded:
         text, folded = _bracketed(text, folded, _END, whole=True)
-    return text
+    return text, folded
 
 
-def defuse_labels(text: str) -> str:
+def _without_labels(text: str, folded: str) -> str:
     """Labels at the start of a line, behind any Markdown or number."""
-    text, folded = _bracketed("\n" + text, "\n" + _folded(text), _LABEL, group=1, whole=True)
+    pattern = _ASCII_LABEL if folded.isascii() else _LABEL
+    text, folded = _bracketed("\n" + text, "\n" + folded, pattern, group=1, whole=True)
     if "finish" in folded:
         text, folded = _bracketed(text, folded, _FINISH, group=1, whole=True)
     if "\ufffd" in text:

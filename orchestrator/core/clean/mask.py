@@ -128,7 +128,8 @@ def _named(text: str) -> str:
     low = text.lower()
     if len(low) != len(text):
         low = text.replace("\u0130", "i").lower()
-    kept, done = [], 0
+    kept: list[str] = []
+    done = 0
     for found in _NAMED.finditer(low):
         value = found["value"]
         if value.isalpha() and len(value) < 20:

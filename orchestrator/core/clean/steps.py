@@ -117,10 +117,12 @@ def page_read(draft: Draft) -> Draft:
 def json_read(draft: Draft) -> Draft:
     """JSON stays JSON: as it stands if its text is harmless, else with cleaned strings. An error object makes the result an error."""
     found = draft.json or shape.parse(draft.text)
-    if found is None or len(found.text) > shape.LARGEST:
+    if found is None:
+        return draft
+    if len(found.text) > shape.LARGEST:
         return replace(draft, json=None)
     try:
-        found = _without_tricks(found, draft.rules.secrets)
+        found = _without_tricks(found, draft.rules.secrets, masked=found.text == draft.text)
     except RecursionError:
         return replace(draft, json=None)
     draft = replace(draft.then("json", found.text), json=found)
@@ -128,10 +130,15 @@ def json_read(draft: Draft) -> Draft:
     return draft.failed(code) if failed else draft
 
 
-def _without_tricks(found: shape.Parsed, secrets: tuple[str, ...]) -> shape.Parsed:
+def _without_tricks(found: shape.Parsed, secrets: tuple[str, ...], *, masked: bool) -> shape.Parsed:
     """The same value, its strings cleaned one by one if the text has anything to hide (escapes hide well)."""
     text = found.text
-    if "\\u" not in text and strip(text) == text and defuse_tokens(text) == text and mask(text, secrets) == text:
+    if (
+        "\\u" not in text
+        and strip(text) == text
+        and defuse_tokens(text) == text
+        and (masked or mask(text, secrets) == text)
+    ):
         return found
 
     def scrubbed(string: str) -> str:
@@ -160,11 +167,13 @@ def harmless(draft: Draft) -> Draft:
     """Invisible characters out; then, for what that brings to light, secrets and look-alikes."""
     if draft.json is not None:
         return draft
-    secrets = draft.rules.secrets
-    seen = strip(draft.text)
-    draft = draft if seen == draft.text else replace(draft.then("stripped", seen), text=mask(seen, secrets))
-    draft = replace(draft, text=draft.text.strip("\n") if draft.text.strip() else "")
-    draft = draft.then("defused", defuse(draft.text))
+    text, secrets = strip(draft.text), draft.rules.secrets
+    if text != draft.text:
+        draft = draft.then("stripped", text)
+        text = mask(text, secrets)
+    text = text.strip("\n") if text.strip() else ""
+    draft = replace(draft, text=text) if text != draft.text else draft
+    draft = draft.then("defused", defuse(text))
     return draft if draft.rest is None else replace(draft, rest=defuse(mask(strip(draft.rest), secrets)))
 
 
