@@ -1,0 +1,130 @@
+"""Who showed which value first, and who uses it: the bookkeeping behind the backward slice of a run."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from itertools import islice
+from typing import Final
+
+from orchestrator.core.events import Observation
+from orchestrator.core.measure.gap import TurnText
+from orchestrator.core.measure.values import Key, asked, shown_in
+
+_NEAREST: Final = 64  # numbers of the run that are compared with one rounded number
+_DIGITS: Final = 2  # a rounding keeps at least two significant digits
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An Observation, the turn (from 1) that called for it, and the values of its Action's input."""
+
+    turn: int
+    observation: Observation
+    input: tuple[str, ...]
+
+    @property
+    def status(self) -> str:
+        """Success or error."""
+        return self.observation.status
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a text asks for; `computed` are its numbers that neither an Observation nor the goal holds."""
+
+    keys: frozenset[Key]
+    computed: frozenset[Decimal]
+
+
+class Ledger:
+    """The values of one run: each belongs to the first success that shows it or, if none does, to the first error."""
+
+    def __init__(self, turns: Sequence[TurnText], sources: Sequence[Source], goal: str) -> None:
+        self._turns = turns
+        self._sources = sources
+        self._goal, _ = asked(goal)
+        self._owners: dict[Key, int] = {}
+        self._seen: set[Decimal] = set()
+        self._inputs: dict[int, _Asked] = {}
+        for status in ("success", "error"):
+            for index, source in enumerate(sources):
+                if source.status == status:
+                    self._enter(index, source)
+        self._owned = sorted(key for key in self._owners if isinstance(key, Decimal))
+        self._sorted = sorted(self._seen)
+
+    def _enter(self, index: int, source: Source) -> None:
+        own, _ = asked(*source.input)
+        for token in shown_in(source.observation.content):
+            self._seen.update(token.numbers)
+            if self._goal.isdisjoint(token.shows) and own.isdisjoint(token.shows):
+                for key in token.shows:
+                    self._owners.setdefault(key, index)
+
+    def used_by_final(self, final: str) -> frozenset[int]:
+        """The Observations whose values stand in the Final, or were computed into it."""
+        asks = self._ask(final)
+        return self._shown_to(asks.keys) | self._computed(asks.computed, len(self._turns))
+
+    def used_by_input(self, index: int) -> frozenset[int]:
+        """The successes of earlier turns whose values stand in this Action's input, or were computed into it."""
+        source = self._sources[index]
+        asks = self._ask(*source.input)
+        found = self._shown_to(asks.keys) | self._computed(asks.computed, source.turn)
+        return frozenset(
+            each for each in found if self._sources[each].turn < source.turn and self._sources[each].status == "success"
+        )
+
+    def _ask(self, *texts: str) -> _Asked:
+        keys, numbers = asked(*texts)
+        computed = (
+            variants
+            for variants in numbers
+            if self._goal.isdisjoint(variants)
+            and not any(each in self._seen or self._near(each, self._sorted) for each in variants)
+        )
+        return _Asked(keys, frozenset(each for variants in computed for each in variants))
+
+    def _shown_to(self, keys: Iterable[Key]) -> frozenset[int]:
+        """The owners of these keys; a number that nobody shows exactly may be a rounding of one."""
+        found: set[int] = set()
+        for key in keys:
+            if key in self._owners:
+                found.add(self._owners[key])
+            elif isinstance(key, Decimal) and key not in self._seen and key not in self._goal:
+                near = self._near(key, self._owned)
+                if near:
+                    found.add(min(self._owners[each] for each in near))
+        return frozenset(found)
+
+    @staticmethod
+    def _near(number: Decimal, known: list[Decimal]) -> tuple[Decimal, ...]:
+        """The known numbers of which this one is a rounding to two or more significant digits."""
+        digits = len(number.normalize().as_tuple().digits)
+        if not number or not known:
+            return ()
+        half = Decimal(5).scaleb(number.adjusted() - max(digits, _DIGITS))
+        first = bisect_left(known, number - half)
+        return tuple(each for each in islice(known, first, first + _NEAREST) if abs(each - number) <= half)
+
+    @cached_property
+    def _stated(self) -> tuple[tuple[frozenset[Key], frozenset[int]], ...]:
+        """For each turn, what it writes and the Observations whose values it states."""
+        written = (asked(turn.written)[0] for turn in self._turns)
+        return tuple((keys, self._shown_to(keys)) for keys in written)
+
+    def _computed(self, numbers: frozenset[Decimal], until: int) -> frozenset[int]:
+        """The Observations whose values were stated together with one of these numbers, in a turn after theirs and up to `until`."""
+        if not numbers:
+            return frozenset()
+        return frozenset(
+            owner
+            for turn, (keys, owners) in enumerate(self._stated[:until], 1)
+            if not numbers.isdisjoint(keys)
+            for owner in owners
+            if self._sources[owner].turn < turn
+        )
