@@ -94,7 +94,11 @@ def line(run: Run, entry: Entry) -> tuple[str, str, dict[str, Any]]:
                 "status": seen.status,
                 "code": seen.code,
             }
-            fields |= {"seconds": round(seen.seconds, 3), "bytes": seen.size, "attempts": len(seen.attempts) + 1}
+            fields |= {
+                "seconds": round(seen.seconds, 3),
+                "bytes": seen.size,
+                "tries": len(seen.attempts) + (seen.status == "success"),
+            }
             return "warning" if seen.status == "error" else "info", "observation", _present(fields)
         case Waiting() as wait:
             return "info", "waiting", {"action": wait.id, "reason": wait.reason, "until": wait.until}

@@ -18,6 +18,7 @@ from orchestrator.core.clean.strip import strip
 from orchestrator.core.events import (
     Action,
     Actions,
+    Attempt,
     Decision,
     Entry,
     Final,
@@ -102,8 +103,7 @@ def turn_lines(turn: ModelTurn, *, whole: bool = False) -> Iterator[Text]:
             yield _labelled("Malformed", f"{problem}: {_cut(detail, whole)}", "red")
     if turn.anomalies:
         yield Text(f"anomalies: {', '.join(turn.anomalies)}", "red")
-    for attempt in turn.attempts:
-        yield Text(f"tried before: {attempt.target} {attempt.code} after {attempt.seconds:.2f} s", "red")
+    yield from map(_tried, turn.attempts)
 
 
 def action_line(action: Action) -> Text:
@@ -148,6 +148,15 @@ def when(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
+def earlier(seen: Observation) -> tuple[Attempt, ...]:
+    """The tries before the one that this Observation is about: of a failure, the last one is its own."""
+    return seen.attempts[:-1] if seen.status == "error" else seen.attempts
+
+
+def _tried(attempt: Attempt) -> Text:
+    return Text(f"tried before: {attempt.target} {attempt.code} after {attempt.seconds:.2f} s", "red")
+
+
 def _step(number: int, turn: ModelTurn, since: float) -> Text:
     first = "" if turn.first_token is None else f", first token {turn.first_token:.2f} s"
     facts = f"  +{since:.2f} s  {turn.model or '?'} {turn.seconds:.2f} s{first}, {tokens(turn.usage)}, {turn.stop}"
@@ -159,9 +168,7 @@ def _observation(seen: Observation, whole: bool, raw: bytes | None) -> Renderabl
     if seen.sanitised:
         facts += f", cleaned: {', '.join(seen.sanitised)}"
     lines = [Text(plain(facts), "dim"), observation_line(seen, whole=whole)]
-    lines += [
-        Text(f"tried before: {each.target} {each.code} after {each.seconds:.2f} s", "red") for each in seen.attempts
-    ]
+    lines += [_tried(attempt) for attempt in earlier(seen)]
     if raw is not None:
         lines.append(_labelled("Raw", plain(raw.decode("utf-8", "backslashreplace")), "magenta"))
     return Group(*lines)

@@ -20,7 +20,10 @@ def drawn(trace: Trace, *, whole: bool = False, raw: dict[str, bytes] | None = N
     return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
 
 
-SEEN = replace(build.observed("1.0", "found", code="NOT_FOUND"), attempts=(Attempt("search", "TIMEOUT", 1.5),))
+SEEN = replace(
+    build.observed("1.0", "found", code="NOT_FOUND"),
+    attempts=(Attempt("search", "TIMEOUT", 1.5), Attempt("search", "NOT_FOUND", 0.1)),
+)
 STORY = build.trace(
     build.started(),
     build.acts(1, ("search", {"q": "[bold]三体"}), thought="look [red]it[/red] up", anomalies=(Anomaly.EXTRA_ACTIONS,)),
@@ -44,6 +47,10 @@ def test_a_trace_shows_texts_times_tokens_errors_and_anomalies() -> None:
         "+1.00 s",
     )
     assert [each for each in wanted if each not in text] == []
+
+
+def test_the_failure_itself_is_no_earlier_try() -> None:
+    assert drawn(STORY).count("tried before") == 1
 
 
 def test_an_open_run_shows_what_it_waits_for() -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from orchestrator.agent import Result
-from orchestrator.assembly import RunRequest, finish, open_ports, submit
+from orchestrator.assembly import RunRequest, finish, open_ports, secrets_of, submit
 from orchestrator.cli.context import Context, context, say, say_json, spin
 from orchestrator.cli.exits import Exit, of_outcome
 from orchestrator.cli.interrupt import Interrupt
@@ -18,7 +18,7 @@ from orchestrator.cli.live import View
 from orchestrator.core.run import Run
 from orchestrator.core.spec import Language, Protocol
 from orchestrator.errors import StoreError
-from orchestrator.log import log_entry
+from orchestrator.log import configure, log_entry
 from orchestrator.runner import Ports
 
 AsJson = Annotated[bool, typer.Option("--json", help="The result as one JSON object on stdout.")]
@@ -109,7 +109,12 @@ async def _resume(ctx: Context, run_id: str, *, as_json: bool, quiet: bool) -> E
 
 @asynccontextmanager
 async def _watched(ctx: Context, *, quiet: bool) -> AsyncIterator[tuple[Ports, Interrupt]]:
-    """Ports with the log, the live view and Ctrl-C attached."""
+    """Ports with the log, the live view and Ctrl-C attached.
+
+    The view says what warnings would say; so beside it the log shows errors only, unless a level was asked for.
+    """
+    if not quiet and "log_level" not in ctx.settings.model_fields_set:
+        configure(ctx.settings.log_format, "error", secrets_of(ctx.settings))
     view, interrupt = View(ctx.err), Interrupt(lambda text: ctx.err.print(text, style="yellow"))
     watching = (interrupt.observe, log_entry) if quiet else (interrupt.observe, log_entry, view.entry)
     async with open_ports(ctx.settings, observers=watching, listener=view.delta) as ports:
