@@ -1,0 +1,68 @@
+"""`batch`: every line once, whatever happened before."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.cli.exits import Exit
+from tests.cli.said import TWO_HOPS, Call
+
+
+def questions(count: int, path: str = "q.jsonl") -> str:
+    Path(path).write_text(
+        "".join(json.dumps({"id": f"q{n}", "question": TWO_HOPS}) + "\n" for n in range(count)), "utf-8"
+    )
+    return path
+
+
+def results(path: str = "q.results.jsonl") -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(path).read_text("utf-8").splitlines()]
+
+
+def test_batch_runs_every_line_once(cli: Call) -> None:
+    file = questions(5)
+    assert cli("batch", file, "-c", "3").code == Exit.ANSWERED
+    first = results()
+    assert sorted(each["id"] for each in first) == ["q0", "q1", "q2", "q3", "q4"]
+    assert all(each["outcome"] == "answered" and "3491" in each["answer"] for each in first)
+    assert cli("batch", file).code == Exit.ANSWERED
+    assert results() == first
+
+
+def test_batch_goes_on_after_a_torn_result(cli: Call) -> None:
+    file = questions(3)
+    cli("batch", file)
+    whole = Path("q.results.jsonl").read_text("utf-8").splitlines(keepends=True)
+    Path("q.results.jsonl").write_text(whole[0] + whole[1][:40], "utf-8")
+    assert cli("batch", file).code == Exit.ANSWERED
+    assert sorted(each["id"] for each in results()) == ["q0", "q1", "q2"]
+    assert len(cli("runs", "--json").out.splitlines()) == 3, "the run that was begun is finished, not run again"
+
+
+def test_batch_does_not_touch_a_file_that_is_not_its_own(cli: Call) -> None:
+    file = questions(1)
+    Path("notes.txt").write_text("precious", "utf-8")
+    said = cli("batch", file, "--out", "notes.txt")
+    assert said.code == Exit.USAGE
+    assert Path("notes.txt").read_text("utf-8") == "precious"
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("{", "line 1"),
+        ('{"id": 1}', "goal"),
+        ('{"question": "x", "max_steps": "many"}', "max_steps"),
+        ('{"question": "x", "id": 2}\n{"question": "y", "id": 2}', "twice"),
+        ("7", "question"),
+    ],
+)
+def test_batch_names_the_line_that_is_wrong(cli: Call, line: str, names: str) -> None:
+    Path("bad.jsonl").write_text(line + "\n", "utf-8")
+    said = cli("batch", "bad.jsonl")
+    assert said.code == Exit.USAGE
+    assert names in said.err

@@ -1,0 +1,70 @@
+"""`tools`, `doctor`, `config` and `version`; and the examples of the README."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from orchestrator.cli.exits import Exit
+from tests.cli.said import Call
+
+
+def test_tools_can_be_listed_and_tried_alone(cli: Call) -> None:
+    assert "calculator" in cli("tools", "list").out
+    assert cli("tools", "schema", "calculator").json()["properties"]["expression"]["type"] == "string"
+    said = cli("tools", "call", "calculator", '{"expression": "6 * 7"}')
+    assert said.code == Exit.ANSWERED
+    assert "42" in said.out
+
+
+def test_a_tool_that_says_no_is_exit_1(cli: Call) -> None:
+    said = cli("tools", "call", "calculator", '{"expression": "1 / 0"}', "--json")
+    assert (said.code, said.json()["code"]) == (Exit.FAILED, "DIVISION_BY_ZERO")
+
+
+def examples() -> list[str]:
+    """The Python of the README: a tool, then a program."""
+    page = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    return re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+
+
+def test_the_tool_of_the_readme_works(cli: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("flights.py").write_text(examples()[0], "utf-8")
+    monkeypatch.setenv("ORCHESTRATOR_TOOLS", '["flights.py"]')
+    assert "CA1234" in cli("tools", "call", "next_flight", '{"origin": "PEK", "destination": "SHA"}').out
+    refused = cli("tools", "call", "next_flight", '{"origin": "PEK", "destination": "PEK"}', "--json")
+    assert (refused.code, refused.json()["code"]) == (Exit.FAILED, "SAME_AIRPORT")
+
+
+def test_the_program_of_the_readme_works(cli: Call, capsys: pytest.CaptureFixture[str]) -> None:
+    cli("version")
+    exec(compile(examples()[1], "README.md", "exec"), {})  # noqa: S102  our own README
+    assert capsys.readouterr().out.split()[0] in {"answered", "gave_up"}
+
+
+def test_config_show_redacts_secrets(cli: Call) -> None:
+    said = cli("config", "show")
+    assert "sk-very-secret" not in said.out
+    assert said.json()["models"]["openai"]["model"] == "demo"
+
+
+def test_doctor_finds_everything_in_order(cli: Call) -> None:
+    checks = cli("doctor", "--json").json()
+    assert {check["check"]: check["ok"] for check in checks} == {
+        "settings": True,
+        "store": True,
+        "tools": True,
+        "model openai": True,
+    }
+
+
+def test_doctor_names_what_is_not(cli: Call) -> None:
+    said = cli("doctor", model="demo:html")
+    assert said.code == Exit.FAILED
+    assert "FAIL" in said.out
+
+
+def test_version(cli: Call) -> None:
+    assert cli("version").out.startswith("orchestrator 0.")
