@@ -127,7 +127,7 @@ def _number(value: Decimal, text: str, start: int, end: int) -> Token:
 
 def _is_distinctive(word: str) -> bool:
     if _INNER.search(word):
-        return len(word) > 2 or not word.isupper()
+        return len(word) > 2 or not (word.isalpha() and word.isupper())
     return len(word) >= _LEAST_LETTERS and word.casefold() not in STOP_WORDS
 
 
