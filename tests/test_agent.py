@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from orchestrator.agent import Agent
-from orchestrator.assembly import chosen, make_store, new_run_id, parse_request, shipped_tools
 from orchestrator.core.events import Observation, Outcome, RunEnded, RunStarted
-from orchestrator.core.spec import ToolSpec
 from orchestrator.demo.server import serve
 from orchestrator.errors import ConfigError, StoreError
 from orchestrator.log import log_entry
 from orchestrator.settings import ModelSettings, Settings
 from orchestrator.stores.memory import MemoryStore
-from orchestrator.stores.sqlite import SqliteStore
 from orchestrator.tool import tool
 
 TWO_HOPS = "《三体》的作者出生在哪个省？该省的人口是多少？"
@@ -107,41 +103,3 @@ async def test_a_change_that_is_none_is_named(model: ModelSettings) -> None:
 def test_an_agent_of_unknown_parts_is_refused_at_once(given: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="nobody"):
         Agent(settings=Settings(), **given)
-
-
-def test_run_ids_sort_by_time_and_are_26_characters() -> None:
-    ids = [new_run_id(at) for at in (1.0, 1.5, 1_764_000_000.0, 4_000_000_000.0)]
-    assert sorted(ids) == ids
-    assert {len(each) for each in ids} == {26}
-    assert len({new_run_id(1.0) for _ in range(1000)}) == 1000
-
-
-def test_a_store_is_made_from_its_url(tmp_path: Path) -> None:
-    assert isinstance(make_store("memory"), MemoryStore)
-    made = make_store(f"sqlite:///{tmp_path}/deep/down/traces.db")
-    assert isinstance(made, SqliteStore)
-    assert made.path.parent.is_dir()
-
-
-@pytest.mark.parametrize("url", ["", "sqlite://", "sqlite:///", "mysql://x", "traces.db"])
-def test_what_is_no_store_is_refused_with_what_to_write(url: str) -> None:
-    with pytest.raises(ConfigError, match="sqlite:///PATH"):
-        make_store(url)
-
-
-def test_tools_are_chosen_by_name_in_the_order_asked_for() -> None:
-    offered = tuple(ToolSpec(name, "", {}) for name in ("a", "b", "c"))
-    assert chosen(offered, None) == offered
-    assert [spec.name for spec in chosen(offered, ("c", "a", "c"))] == ["c", "a"]
-    with pytest.raises(ConfigError, match="no tool d: there are a, b, c"):
-        chosen(offered, ("a", "d"))
-
-
-def test_a_request_of_somebody_else_is_checked() -> None:
-    assert parse_request({"goal": "x", "tools": ["a"], "max_steps": 3}, "here").tools == ("a",)
-    with pytest.raises(ConfigError, match="here: max_steps"):
-        parse_request({"goal": "x", "max_steps": "many"}, "here")
-
-
-def test_the_shipped_tools_are_in_the_checkout() -> None:
-    assert (shipped_tools() / "calculator.py").is_file()
