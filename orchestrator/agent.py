@@ -7,7 +7,7 @@ async with Agent(tools=[my_tool]) as agent:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -114,7 +114,7 @@ class Agent:
             raise ConfigError(f"{error}: what can be changed for one run are the fields of RunRequest") from error
         return await submit(ports, self._settings, request)
 
-    async def stream(self, question: str, **changes: Any) -> AsyncIterator[Entry]:
+    async def stream(self, question: str, **changes: Any) -> AsyncGenerator[Entry, None]:
         """Ask, and see each Entry as soon as it is durable. Leaving the loop early lets the run go; it can be resumed."""
         run_id = await self.submit(question, **changes)
         seen: asyncio.Queue[Entry | None] = asyncio.Queue()

@@ -65,7 +65,7 @@ async def test_a_stream_that_is_left_can_be_resumed(model: ModelSettings) -> Non
     async with MemoryStore() as store, Agent(settings=Settings(), model=model, store=store) as agent:
         stream = agent.stream(TWO_HOPS)
         first = await anext(stream)
-        await stream.aclose()  # type: ignore[attr-defined]
+        await stream.aclose()
         result = await agent.resume(first.run_id)
         assert result.outcome is Outcome.ANSWERED
         assert await agent.resume(first.run_id) == result
