@@ -88,10 +88,16 @@ def marks(text: str, start: int = 0) -> Iterator[Mark]:
         if fence:
             if opening and opening[1].startswith(fence) and not opening[2].strip():
                 fence = ""
-        elif opening and whole:
+        elif opening and (whole or at == start):
             fence = opening[1]
         elif not line.lstrip().startswith((">", "＞")):
-            yield from _in_line(line, at, whole=whole)
+            label = _label(line, at) if whole else None
+            if label:
+                yield label
+                opened = _FENCE.match(line, label.end - at)
+                fence = opened[1] if opened else ""
+            if not fence:
+                yield from _tags(line, at, label.end if label else 0)
 
 
 def inline(kind: Kind, text: str, start: int, stop: int) -> tuple[int, int] | None:
@@ -103,16 +109,6 @@ def inline(kind: Kind, text: str, start: int, stop: int) -> tuple[int, int] | No
 def labelled(line: str) -> Mark | None:
     """The label that begins this one line."""
     return _label(line.translate(_BREAKS), 0)
-
-
-def _in_line(line: str, at: int, *, whole: bool) -> Iterator[Mark]:
-    label = _label(line, at) if whole else None
-    if label:
-        yield label
-    for tag in _tags(line):
-        if label is None or at + tag.start() >= label.end:
-            word = tag[0].casefold().replace(_NAMESPACE, "")
-            yield Mark(_TAG_KIND[word], at + tag.start(), at + tag.end(), word, label=False)
 
 
 def _label(line: str, at: int) -> Mark | None:
@@ -150,8 +146,8 @@ def _unhidden(head: str, seen: int) -> int:
     return at
 
 
-def _tags(line: str) -> Iterator[re.Match[str]]:
-    """The tags of a line that stand neither in inline code nor between quotation marks."""
+def _tags(line: str, offset: int, after: int) -> Iterator[Mark]:
+    """The tags of a line from `after` on that stand neither in inline code nor between quotation marks."""
     if not _TAG_FIRST.search(line):
         return
     last = {mark: line.rfind(mark) for mark in '`"”'}
@@ -165,4 +161,6 @@ def _tags(line: str) -> Iterator[re.Match[str]]:
         coded = ticks % 2 == 1 and last["`"] > at
         quoted = (quotes % 2 == 1 and last['"'] > at) or (curly > 0 and last["”"] > at)
         if not (coded or quoted):
-            yield tag
+            word = tag[0].casefold().replace(_NAMESPACE, "")
+            if offset + at >= after:
+                yield Mark(_TAG_KIND[word], offset + at, offset + tag.end(), word, label=False)

@@ -35,7 +35,11 @@ _KEYED = re.compile(r"[\"'](?:name|tool|tool_name|tool_call|action|function|fina
 _OPEN_FENCE = re.compile(r"`{3,}\w*[^\S\n]*\n\s*")
 _SHUT_FENCE = re.compile(r"\s*`{3,}[^\S\n]*(?=\n|\Z)")
 _PREFIX = re.compile(
-    r"\s*(?:<\|im_start\|>|<\|start_header_id\|>|<\|start\|>|<｜Assistant｜>|<\|assistant\|>)(?:assistant)?(?:<\|end_header_id\|>)?\s*"
+    r"\s*(?:<\|(?:im_start|start)\|>assistant|<\|start_header_id\|>assistant<\|end_header_id\|>|<\|assistant\|>|<｜Assistant｜>)\s*"
+)
+_ENDS = re.compile(
+    r"[\s*`\"'\[【{]{0,20}(?:json\s*\{\s*)?(?:(?:action|name|tool)[\"']\s*:\s*[\"'])?(?:finish|final[ _-]?answer|完成|结束|結束)(?!\w)",
+    re.IGNORECASE,
 )
 _MARKUP = re.compile(r"<\|?/?(?:tool_call|function)|\[Calling tool:|```tool_code", re.IGNORECASE)
 _SECOND = re.compile(r"[\s,;、，；]*(?:(?:and|then|和|然后)\s+)*([^\s\[{(`,;]{1,80})\s*[\[{(]")
@@ -62,11 +66,10 @@ def outline(text: str, tools: Sequence[ToolSpec], *, prose_ends: bool = False) -
     prefix = _PREFIX.match(parted.visible)
     visible = parted.visible[prefix.end() :] if prefix else parted.visible
     seen = Outline(reasoning=parted.reasoning)
-    if parted.open:
-        seen.kept = visible.strip()
-        seen.found = Broken(Anomaly.TRUNCATED, "The reasoning took all of the reply, and no Action came.", len(visible))
-    else:
-        _walk(visible, tools, seen, prose_ends=prose_ends or parted.final)
+    _walk(visible, tools, seen, prose_ends=prose_ends or parted.final)
+    if parted.open and not seen.settled:
+        seen.found = Broken(Anomaly.TRUNCATED, "The reasoning had not ended when the reply did.", len(visible))
+        seen.anomalies.clear()
     if isinstance(seen.found, Broken) and seen.found.problem in (Anomaly.EMPTY, Anomaly.TRUNCATED):
         acts = (Kind.ACTION, Kind.CALL, Kind.FINAL)
         if parted.reasoning and any(mark.kind in acts for mark in marks(parted.reasoning)):
@@ -146,7 +149,8 @@ def _whole_object(text: str, tools: Sequence[ToolSpec], seen: Outline, *, prose_
         found = calls_at(text, at, tools, announced=False)
     else:
         return False
-    if isinstance(found, Broken) and not _KEYED.search(text, at, at + 300):
+    label = next((mark.start for mark in marks(text, at) if mark.label and not mark.bare), len(text))
+    if isinstance(found, Broken) and not _KEYED.search(text, at, min(at + 300, label)):
         found = found if prose_ends and found.problem is Anomaly.TRUNCATED else None
     if found is None:
         return False
@@ -243,7 +247,8 @@ def _judge(text: str, found: Call | Ending, tools: Sequence[ToolSpec], seen: Out
                 return
             plain = False
         if mark.kind in (Kind.ACTION, Kind.CALL, Kind.FINAL) and Anomaly.RUN_ON not in seen.anomalies:
-            _beside(found, mark.kind, seen)
+            ends = mark.kind is Kind.ACTION and _ENDS.match(text, mark.end) is not None
+            _beside(found, Kind.FINAL if ends else mark.kind, seen)
             plain = False
     if plain and at < len(text):
         seen.anomalies.add(Anomaly.TRAILING_TEXT)
