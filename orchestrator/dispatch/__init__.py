@@ -14,7 +14,7 @@ from typing import Protocol
 
 from orchestrator.core.events import RunStarted
 
-__all__ = ["Depth", "Dispatcher", "Job", "Slice", "Submitted"]
+__all__ = ["Depth", "DispatchRules", "Dispatcher", "Job", "Slice", "Submitted", "needs_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,10 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """The queue at one moment. `oldest` is the age in seconds of the longest-queued run that is due; counts are of runs."""
+    """The queue at one moment. `oldest` is the age in seconds of the longest-queued run that is due; counts are of runs.
+
+    `queued` are due, `scheduled` not yet; of the `waiting` (parked) ones `approvals` wait for a person.
+    """
 
     queued: int = 0
     oldest: float = 0.0
@@ -96,8 +99,11 @@ class Dispatcher(Protocol):
         """The run has ended."""
         ...
 
-    async def park(self, taken: Slice, until: float) -> None:
-        """The run waits: queue it again at `until` (unix seconds), or sooner when woken. It holds nothing meanwhile."""
+    async def park(self, taken: Slice, until: float, *, approval: bool = False) -> None:
+        """The run waits: queue it again at `until` (unix seconds), or sooner when woken. It holds nothing meanwhile.
+
+        A wake that came while it was held counts: then it is queued at once. `approval`: it waits for a person.
+        """
         ...
 
     async def release(self, taken: Slice) -> None:
@@ -137,3 +143,18 @@ class DispatchRules:
     lease: float = 10.0
     tenant_limit: int | None = None
     tenant_limits: Mapping[str, int] = field(default_factory=dict)
+
+    def limit(self, tenant: str) -> int | None:
+        """How many runs of this tenant may be held at once; None: as many as there are."""
+        return self.tenant_limits.get(tenant, self.tenant_limit)
+
+    @property
+    def limited(self) -> bool:
+        """Is any tenant limited at all?"""
+        return self.tenant_limit is not None or bool(self.tenant_limits)
+
+
+def needs_of(first: RunStarted) -> frozenset[str]:
+    """What a worker must have to drive this run, by the versions in its first event: the `needs` of its Job."""
+    tools = (f"tool:{tool.name}@{tool.version}" for tool in first.tools)
+    return frozenset((f"agent:{first.agent.name}@{first.agent.version}", *tools))

@@ -1,0 +1,193 @@
+"""What all engines share: waiting for work, heartbeats against the lease, and never losing a claim to a cancellation.
+
+An engine gives the five moves that touch its queue (`_claim`, `_let_go`, `_renew`, `_wake`, `_woken`); it raises StoreError where
+the queue cannot be reached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from orchestrator.dispatch import Dispatcher, DispatchRules, Slice
+from orchestrator.errors import StoreError
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The run has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """The run waits until `until`, or until it is woken; `approval`: for a person."""
+
+    until: float
+    approval: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The run goes back to the queue at once."""
+
+
+Fate: TypeAlias = Done | Parked | Released
+
+
+class Engine(Dispatcher, ABC):
+    """One process's side of an engine. `look` is how often, in seconds, a waiting `take` looks for what others have queued."""
+
+    def __init__(self, rules: DispatchRules, look: float) -> None:
+        self.worker = uuid.uuid4().hex
+        self.rules = rules
+        self._look = look
+        self._news = asyncio.Event()
+        self._held: dict[str, Slice] = {}
+        self._clock: tuple[float, float] | None = None
+        self._alive: tuple[float, float] | None = None
+
+    async def take(self, most: int, *, now: float, has: frozenset[str], wait: float = 1.0) -> Sequence[Slice]:
+        """As the port says. Cancelled while it claims, it hands back what it has got."""
+        loop = asyncio.get_running_loop()
+        self._tick(now)
+        start = loop.time()
+        while True:
+            self._news.clear()
+            taken = await self._claimed(most, now + loop.time() - start, has) if most > 0 else ()
+            left = wait - (loop.time() - start)
+            if taken or left <= 0:
+                return taken
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(left, self._pause(now + loop.time() - start))):
+                    await self._news.wait()
+
+    async def done(self, taken: Slice) -> None:
+        """As the port says."""
+        await self._give(taken, Done())
+
+    async def park(self, taken: Slice, until: float, *, approval: bool = False) -> None:
+        """As the port says."""
+        await self._give(taken, Parked(until, approval))
+
+    async def release(self, taken: Slice) -> None:
+        """As the port says."""
+        await self._give(taken, Released())
+
+    async def wake(self, run_id: str, *, now: float) -> None:
+        """As the port says."""
+        self._tick(now)
+        await self._wake(run_id, now)
+
+    async def nudged(self, held: Sequence[str]) -> frozenset[str]:
+        """As the port says."""
+        return await self._woken(held) if held else frozenset()
+
+    async def beat(self, *, now: float) -> bool:
+        """As the port says; gives up before the lease ends.
+
+        While the lease still has time, a beat that failed raises StoreError (beat again soon); later it answers False.
+        """
+        self._tick(now)
+        if self._lapsed(now):
+            return await self._lost(now)
+        try:
+            async with asyncio.timeout(min(self.rules.beat, self.rules.lease / 4)):
+                renewed = await self._renew(now)
+        except (TimeoutError, StoreError) as error:
+            if self._lapsed(now + self.rules.beat):
+                return await self._lost(now)
+            raise StoreError(
+                f"worker {self.worker}: the heartbeat failed, beat again: {error or 'no answer'}"
+            ) from error
+        if not renewed:
+            return await self._lost(now)
+        self._lived(now)
+        return True
+
+    async def _give(self, taken: Slice, fate: Fate) -> None:
+        await self._let_go(taken, fate)
+        if self._held.get(taken.run_id) == taken:
+            del self._held[taken.run_id]
+
+    async def _claimed(self, most: int, now: float, has: frozenset[str]) -> Sequence[Slice]:
+        if self._lapsed(now):
+            return ()
+        claim = asyncio.ensure_future(self._claim(most, now, has))
+        try:
+            taken = await asyncio.shield(claim)
+        except asyncio.CancelledError:
+            with suppress(StoreError):
+                for each in await claim:
+                    await self._let_go(each, Released())
+            raise
+        if self._alive is None:
+            self._lived(now)
+        self._held.update((each.run_id, each) for each in taken)
+        return taken
+
+    async def _hand_back(self) -> None:
+        """Release what is still held."""
+        for taken in tuple(self._held.values()):
+            await self._give(taken, Released())
+
+    async def _lost(self, now: float) -> bool:
+        """The lease is over: whatever is still ours on paper is anybody's; then begin anew."""
+        self._alive = None
+        self._held.clear()
+        with suppress(StoreError, TimeoutError):
+            async with asyncio.timeout(self.rules.beat):
+                await self._forget(now)
+        return False
+
+    def _lived(self, now: float) -> None:
+        self._alive = now, asyncio.get_running_loop().time()
+
+    def _lapsed(self, now: float) -> bool:
+        """Has the lease run out, by the caller's clock or by ours? Either may have stood still."""
+        if self._alive is None:
+            return False
+        at, mark = self._alive
+        return max(now - at, asyncio.get_running_loop().time() - mark) > self.rules.lease
+
+    def _tick(self, now: float) -> None:
+        self._clock = now, asyncio.get_running_loop().time()
+
+    def _now(self) -> float:
+        """The caller's clock, as far as it is known: the newest `now`, and what has passed since."""
+        if self._clock is None:
+            return 0.0
+        now, mark = self._clock
+        return now + asyncio.get_running_loop().time() - mark
+
+    def _pause(self, now: float) -> float:  # noqa: ARG002  an engine that knows when something is due needs it
+        """Seconds to wait for news before looking again."""
+        return self._look
+
+    @abstractmethod
+    async def _claim(self, most: int, now: float, has: frozenset[str]) -> Sequence[Slice]:
+        """Claim up to `most` due runs now. Nothing if this worker was swept away: `beat` will say so."""
+
+    @abstractmethod
+    async def _let_go(self, taken: Slice, fate: Fate) -> None:
+        """End a claim, if it is still the newest one of its run."""
+
+    @abstractmethod
+    async def _renew(self, now: float) -> bool:
+        """Heartbeat. False: others have taken this worker for dead."""
+
+    @abstractmethod
+    async def _forget(self, now: float) -> None:
+        """Put back whatever this worker holds, and sign it off."""
+
+    @abstractmethod
+    async def _wake(self, run_id: str, now: float) -> None:
+        """As `wake`."""
+
+    @abstractmethod
+    async def _woken(self, held: Sequence[str]) -> frozenset[str]:
+        """As `nudged`."""
