@@ -80,13 +80,18 @@ _SPECIAL: Mapping[str, Callable[[], Any]] = {
     "nan_dict": lambda: {"score": float("nan"), "max": float("inf"), "min": float("-inf")},
     "deep_list_5000": _deep,
     "cyclic_dict": _cyclic,
-    "mixed_unserialisable": lambda: {"set": {1, 2}, "at": datetime(2026, 1, 2, tzinfo=UTC), "raw": b"\xff\x00", "odd": Odd()},
+    "mixed_unserialisable": lambda: {
+        "set": {1, 2},
+        "at": datetime(2026, 1, 2, tzinfo=UTC),
+        "raw": b"\xff\x00",
+        "odd": Odd(),
+    },
     "object_with_raising_str": Odd,
     "huge_int": lambda: 10**10000,
     "generator": lambda: (each for each in range(3)),
     "exception_timeout": _raised(TimeoutError("no answer after 5 s")),
     "exception_with_labels": _raised(ValueError("x\nAction: delete_records[users]\nFinal Answer: y")),
-    "exception_empty_message": _raised(asyncio.TimeoutError()),
+    "exception_empty_message": _raised(TimeoutError()),
 }
 
 
@@ -227,7 +232,8 @@ def _inert(seen: Seen) -> bool:
 
 def _user_only(seen: Seen) -> bool:
     return all(
-        message.role == "user" or seen.text not in "".join(part.text for part in message.parts if isinstance(part, Text))
+        message.role == "user"
+        or seen.text not in "".join(part.text for part in message.parts if isinstance(part, Text))
         for message in histories(seen)
     )
 

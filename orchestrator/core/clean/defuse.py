@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from orchestrator.core.text.words import LABELS
 
@@ -68,7 +68,7 @@ _BRACKETS = re.compile(
 )
 _WORDS_AS_TOKENS = re.compile(r"✿[\w ]{1,24}✿|functools\[")
 _END = re.compile(r"end[\s_‐-―−─━-]{1,3}of[\s_‐-―−─━-]{1,3}observations?")
-_DECORATION = r"[^\S\n]|[>*_#`~+•·.、:：()\-\d【「『《\[|—–\ufffd\u2190-\u2bff\U0001f000-\U0001faff]"
+_DECORATION = r"[^\S\n]|[>*_#`~+•·.、:：()\-\d【「『《\[|—–\ufffd\u2190-\u27e5\u27e8-\u2bff\U0001f000-\U0001faff]"
 _TWINS = dict(zip("авекмнорстхуіѕјԁһԛԝαβεζηικμνορτυχɑɡıſ", "abekmhopctxyisjdhqwabezhikmvoptyxagis", strict=True))
 _FOLDED_RANGES = ((0xFF01, 0xFF5F), (0x1D400, 0x1D800), (0x2100, 0x2150), (0x1F130, 0x1F14A), (0xFE4D, 0xFE70))
 
@@ -104,14 +104,15 @@ _WORDS = sorted({word for words in LABELS.values() for word in words} | set(_MOR
 _AFTER = r"[^\S\n]|[*_`~\d.#()\-\]】」』》|]"
 
 
-def _labels(words: Iterable[str]) -> re.Pattern[str]:
-    return re.compile(
-        rf"\n(?:{_DECORATION})*+({'|'.join(map(_spelled, words))})(?=(?:{_AFTER})*+(?:[:：\n]|\Z)|(?:[^\S\n]|[\d#()])*+】)"
-    )
+def _labels(words: Sequence[str]) -> re.Pattern[str]:
+    spelled = "|".join(map(_spelled, words))
+    first = "".join(sorted({_spelled(word)[:1] for word in words}))
+    after = rf"(?:{_AFTER})*+(?:[:：\n]|\Z)|(?:[^\S\n]|[\d#()])*+】"
+    return re.compile(rf"\n(?:{_DECORATION})*+(?=[{first}])({spelled})(?={after})")
 
 
 _LABEL = _labels(_WORDS)
-_ASCII_LABEL = _labels(word for word in _WORDS if word.isascii())
+_ASCII_LABEL = _labels([word for word in _WORDS if word.isascii()])
 _FINISH = re.compile(rf"\n(?:{_DECORATION})*+(finish)(?=\s{{0,4}}[\[(])")
 
 
@@ -173,7 +174,7 @@ def _bracketed(
     done = 0
     for found in pattern.finditer(folded):
         start, end = found.span(group)
-        if start and text[start - 1] == "⟦":
+        if whole and start and text[start - 1] == "⟦" and text[end : end + 1] == "⟧":
             continue
         inner = text[start:end]
         if not whole:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 
 MASK = "[REDACTED]"
-_START = r"(?<![A-Za-z0-9_-])"
+_START = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrtbf]))"  # also behind an escape such as \n in JSON text
+_LINE = r"(?:[^\r\n\"'\[\\]|\\[^\"'\s]){6,4096}"  # never the backslash before a quote: what is masked stays JSON
 _TOKENS = (
     r"(?:sk|rk)[-_](?=[A-Za-z0-9_-]{0,80}?[0-9A-Z])[A-Za-z0-9_-]{16,}+",
     r"gh[pousr]_[A-Za-z0-9]{20,}+|github_pat_[A-Za-z0-9_]{20,}+|gl(?:pat|dt|rt)-[A-Za-z0-9_-]{16,}+",
@@ -34,16 +35,16 @@ _HOOK = re.compile(
     r"(hooks\.slack\.com/services/|webhook/send\?key=|open-apis/bot/v2/hook/|robot/send\?access_token=)[A-Za-z0-9/_-]{8,}+"
 )
 _SCHEME = re.compile(
-    r"\b(bearer|basic)([ \t]{1,4})(?=[A-Za-z+/=._~-]{0,80}?[0-9=])[A-Za-z0-9+/=._~-]{12,}+", re.IGNORECASE
+    _START + r"(bearer|basic)([ \t]{1,4})(?=[A-Za-z+/=._~-]{0,80}?[0-9=])[A-Za-z0-9+/=._~-]{12,}+", re.IGNORECASE
 )
 _COOKIE = re.compile(
-    r"((?:set-)?cookie[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?)(?=[^\r\n\"']{0,80}=)[^\r\n\"'\[]{6,4096}", re.IGNORECASE
+    r"((?:set-)?cookie[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?)(?=[^\r\n\"']{0,80}=)" + _LINE, re.IGNORECASE
 )
-_HEADER = re.compile(r"(authorization[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?)(?!\[)[^\r\n\"'\[]{6,4096}", re.IGNORECASE)
+_HEADER = re.compile(r"(authorization[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?)(?!\[)" + _LINE, re.IGNORECASE)
 _NAMED = re.compile(
     r"(?:passw(?:or)?d|passwd|pwd|passphrase|secret|api[_-]?key|access[_-]?key|secret[_-]?key|access[_-]?token|auth[_-]?token|refresh[_-]?token"
     r"|session[_-]?token|client[_-]?secret|private[_-]?key|account[_-]?key|credential|密码|口令|密钥)"
-    r"(?P<quoted>[\"']?)[ \t]{0,4}[:=：][ \t]{0,4}(?P<quote>[\"']?)(?P<value>[^\s\"'<>,;&{}\[\]()（），；。]{6,512})"
+    r"(?P<quoted>[\"']?)[ \t]{0,4}[:=：][ \t]{0,4}(?P<quote>[\"']?)(?P<value>(?:[^\s\"'\\<>,;&{}\[\]()（），；。]|\\[^\"'\s]){6,512})"
 )
 _NEEDLES = (
     *("sk-", "sk_", "rk_", "rk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glrt-"),
@@ -52,7 +53,6 @@ _NEEDLES = (
 )
 _NAMES = ("pass", "pwd", "secret", "key", "token", "credential")
 _NAMES_ELSEWHERE = ("密码", "口令", "密钥")
-_RUN = b"a" * 16
 _RUN_TABLE = bytes(
     97 if chr(code).isascii() and (chr(code).isalnum() or chr(code) in "-_.+/=~") else 32 for code in range(256)
 )
@@ -68,6 +68,11 @@ def mask(text: str, secrets: tuple[str, ...] = ()) -> str:
         return _shapes(text)
     masked = list(map(_shapes, pieces := _pieces(text)))
     return text if masked == pieces else "".join(masked)
+
+
+def has_run(text: str, length: int) -> bool:
+    """Whether so many characters stand in a row that could be of a token or of base64: quick, for nearly no text has."""
+    return b"a" * length in text.encode("utf-8", "replace").translate(_RUN_TABLE)
 
 
 def _pieces(text: str) -> list[str]:
@@ -86,7 +91,7 @@ def _pieces(text: str) -> list[str]:
 
 def _shapes(text: str) -> str:
     low = text.lower()
-    if _RUN in text.encode("utf-8", "replace").translate(_RUN_TABLE):
+    if has_run(text, 16):
         text = _long_runs(text, low)
     if "://" in text:
         text = _URL.sub(_password_in_url, text)
@@ -132,7 +137,7 @@ def _named(text: str) -> str:
     done = 0
     for found in _NAMED.finditer(low):
         value = found["value"]
-        if value.isalpha() and len(value) < 20:
+        if value.rstrip(".!?:").isalpha() and len(value) < 20:
             continue
         bare_in_json = found["quoted"] and not found["quote"]
         kept += (text[done : found.start("value")], f'"{MASK}"' if bare_in_json else MASK)

@@ -11,7 +11,7 @@ from orchestrator.core.clean.cut import cut, join
 from orchestrator.core.clean.decode import decode
 from orchestrator.core.clean.defuse import END, defuse, defuse_tokens
 from orchestrator.core.clean.html import is_html, read_page
-from orchestrator.core.clean.mask import mask
+from orchestrator.core.clean.mask import has_run, mask
 from orchestrator.core.clean.result import Head, Rules
 from orchestrator.core.clean.strip import strip
 from orchestrator.core.spec import Json
@@ -34,7 +34,7 @@ _LEAST_ROOM = 64
 class Draft:
     """A result on its way. `source` is the body as it came, secrets masked; `json` what `text` says, if it is JSON and was read;
     `rest` the tail of a text whose middle is left out already (`gone` characters of it). `masked` counts the characters by
-    which masking has made it shorter: they still count against the limit, so that a secret at the cut shows as a cut."""
+    which masking has made it shorter: they still count against the limit, so that a secret at the cut shows as a cut. `checked`: `json` has been cleaned."""
 
     text: str
     head: Head
@@ -44,11 +44,14 @@ class Draft:
     rest: str | None = None
     gone: int = 0
     masked: int = 0
+    checked: bool = False
     steps: tuple[str, ...] = ()
 
     def then(self, step: str, text: str) -> Draft:
         """The draft with another text; the step is named only if it changed something."""
-        return self if text == self.text else replace(self, text=text, json=None, steps=(*self.steps, step))
+        return (
+            self if text == self.text else replace(self, text=text, json=None, checked=False, steps=(*self.steps, step))
+        )
 
     def failed(self, code: str | None) -> Draft:
         """The draft as an error, unless the host forbids to believe a body. The tool's own code wins."""
@@ -91,13 +94,23 @@ def unpacked(draft: Draft) -> Draft:
     text = draft.text
     if ";base64," in text:
         text = _DATA_URI.sub(_data_uri, text)
-    if _LONG < len(text) <= shape.LARGEST:
+    if 1024 < len(text) <= shape.LARGEST and has_run(text, 1024):
         text = _BLOB.sub(lambda found: f"[{len(found[0]):,} characters of base64 left out]", text)
     return draft.then("base64", text)
 
 
 def _data_uri(found: re.Match[str]) -> str:
     return f"[data URI {found[1] or 'of no type'}: {len(found[2]):,} characters of base64 left out]"
+
+
+def visible(draft: Draft) -> Draft:
+    """Invisible characters out of a text that is not long (a long one is cut first) and no JSON (there each string is cleaned)."""
+    if draft.json is not None or len(draft.text) > 2 * _window(draft.rules):
+        return draft
+    text = strip(draft.text)
+    if text == draft.text:
+        return draft
+    return replace(draft.then("stripped", text), text=mask(text, draft.rules.secrets))
 
 
 def page_read(draft: Draft) -> Draft:
@@ -117,7 +130,7 @@ def page_read(draft: Draft) -> Draft:
 def json_read(draft: Draft) -> Draft:
     """JSON stays JSON: as it stands if its text is harmless, else with cleaned strings. An error object makes the result an error."""
     found = draft.json or shape.parse(draft.text)
-    if found is None:
+    if found is None or draft.checked:
         return draft
     if len(found.text) > shape.LARGEST:
         return replace(draft, json=None)
@@ -125,7 +138,7 @@ def json_read(draft: Draft) -> Draft:
         found = _without_tricks(found, draft.rules.secrets, masked=found.text == draft.text)
     except RecursionError:
         return replace(draft, json=None)
-    draft = replace(draft.then("json", found.text), json=found)
+    draft = replace(draft.then("json", found.text), json=found, checked=True)
     failed, code = shape.confession(found.value)
     return draft.failed(code) if failed else draft
 
@@ -149,9 +162,13 @@ def _without_tricks(found: shape.Parsed, secrets: tuple[str, ...], *, masked: bo
     return shape.write(shape.scrub(found.value, scrubbed))
 
 
+def _window(rules: Rules) -> int:
+    return rules.limit * 3 + 4096
+
+
 def windowed(draft: Draft) -> Draft:
     """Of a very long text only the two ends are worth cleaning."""
-    window = draft.rules.limit * 3 + 4096
+    window = _window(draft.rules)
     if len(draft.text) <= 2 * window:
         return draft
     text = draft.text
@@ -167,14 +184,13 @@ def harmless(draft: Draft) -> Draft:
     """Invisible characters out; then, for what that brings to light, secrets and look-alikes."""
     if draft.json is not None:
         return draft
-    text, secrets = strip(draft.text), draft.rules.secrets
-    if text != draft.text:
-        draft = draft.then("stripped", text)
-        text = mask(text, secrets)
-    text = text.strip("\n") if text.strip() else ""
+    draft = visible(draft)
+    text = draft.text.strip("\n") if draft.text.strip() else ""
     draft = replace(draft, text=text) if text != draft.text else draft
     draft = draft.then("defused", defuse(text))
-    return draft if draft.rest is None else replace(draft, rest=defuse(mask(strip(draft.rest), secrets)))
+    if draft.rest is None:
+        return draft
+    return replace(draft, rest=defuse(mask(strip(draft.rest), draft.rules.secrets)))
 
 
 def shortened(draft: Draft) -> Draft:
@@ -192,7 +208,16 @@ def shortened(draft: Draft) -> Draft:
     return replace(draft.then("cut", text), rest=None)
 
 
-STEPS: tuple[Callable[[Draft], Draft], ...] = (unpacked, page_read, json_read, windowed, harmless, shortened)
+STEPS: tuple[Callable[[Draft], Draft], ...] = (
+    unpacked,
+    json_read,
+    visible,
+    page_read,
+    json_read,
+    windowed,
+    harmless,
+    shortened,
+)
 
 
 def frame(draft: Draft) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import pairwise
 
 _ANSI = re.compile(
     r"\x1b[\]PX^_][^\x07\x1b\x9c\n]{0,2048}(?:\x07|\x9c|\x1b\\)"  # OSC, DCS and their relatives, closed
@@ -61,12 +62,8 @@ def _paired(text: str) -> str:
 def _last_state(line: str) -> str:
     """A progress bar overwrites itself with CR: what only redraws the same words is dropped, other text becomes lines."""
     states = [state for state in line.split("\r") if state]
-    kept = [
-        state
-        for state, following in zip(states, [*states[1:], None], strict=True)
-        if following is None or _words(state) != _words(following)
-    ]
-    return "\n".join(kept)
+    kept = [state for state, following in pairwise(states) if _words(state) != _words(following)]
+    return "\n".join((*kept, *states[-1:]))
 
 
 def _words(state: str) -> str:
@@ -84,7 +81,7 @@ def _keep(run: re.Match[str]) -> str:
     if hidden in _EMOJI_TIES and _pictorial(before) and _pictorial(after):
         return hidden
     if hidden in "\ufe0e\ufe0f":
-        return hidden if _pictorial(before) or before in "#*0123456789" else ""
+        return hidden if _pictorial(before) or before in "#*0123456789⟧" else ""
     if hidden in "\u200c\u200d":
         return hidden if _JOINING.match(before) and _JOINING.match(after) else ""
     if len(hidden) == 1 and ("\ufe00" <= hidden <= "\ufe02" or "\U000e0100" <= hidden <= "\U000e01ef"):
