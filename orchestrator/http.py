@@ -200,6 +200,8 @@ class _Clock:
         at = self._first if name == "first_token" else None if gap is None else self._loop.time() + gap
         if self._end is not None and (at is None or self._end < at):
             name, at = "whole", self._end
+        if at is None:
+            return await step
         try:
             async with asyncio.timeout_at(at) as scope:
                 return await step

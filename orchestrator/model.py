@@ -190,7 +190,7 @@ class _Target:
         )
         self._endpoint = endpoint
         self._headers = self.provider.headers(settings.api_key.get_secret_value())
-        self._timeouts = Timeouts(**settings.timeouts.model_dump())
+        self._timeouts = Timeouts(**{**settings.timeouts.model_dump(), "whole": None})  # the policy's timeout holds the whole call
         self._price = None if settings.price is None else Price(**settings.price.model_dump())
 
     async def _once(self, asked: Ask[Turn]) -> ModelTurn:
@@ -204,10 +204,9 @@ class _Target:
             completion, first = await self._streamed(request, about, turn)
         else:
             completion = self.provider.decode(await self._endpoint.post(request, self._timeouts), about)
-        protocol = native if turn.run.start.agent.protocol == "native" else text
-        read = protocol.read(completion, turn.run.start.tools, turn.run.step)
+        read = native.read if turn.run.start.agent.protocol == "native" else text.read
         return replace(
-            read,
+            read(completion, turn.run.start.tools, turn.run.step),
             usage=completion.usage
             if self._price is None
             else replace(completion.usage, cost=self._price.cost(completion.usage)),

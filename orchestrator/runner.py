@@ -13,13 +13,14 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from orchestrator.core.decide import AskModel, CallTools, Command, Record, Wait, decide
+from orchestrator.core.decide import APPROVAL_SECONDS, AskModel, CallTools, Command, Record, Wait, decide
 from orchestrator.core.events import (
     Action,
     ActionStarted,
     Decision,
     Entry,
     Event,
+    ModelTurn,
     Observation,
     Outcome,
     RunEnded,
@@ -31,7 +32,7 @@ from orchestrator.core.run import Run, evolve, replay
 from orchestrator.errors import CallError, Conflict, IllegalEvent, StoreError
 from orchestrator.model import Model, Models
 from orchestrator.stores import Store
-from orchestrator.toolbox import Called, Context, Toolbox
+from orchestrator.toolbox import Called, Context, Pending, Toolbox
 
 Observer = Callable[[Run, Entry], None]
 """Told of each entry once it is durable, with the run as it was before. Must not raise, must not block."""
@@ -42,6 +43,15 @@ Listener = Callable[[str, Delta], None]
 
 def _deaf(_run_id: str, _delta: Delta) -> None:
     """Nobody listens."""
+
+
+Callback = Callable[[Run, str], str]
+"""What a long tool hands to whoever will report its result: a signed word for (run, action id); "" where nobody listens."""
+
+
+def _no_callback(_run: Run, _action_id: str) -> str:
+    """Nobody listens for callbacks."""
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +66,7 @@ class Ports:
     clock: Callable[[], float] = time.time
     stopping: Callable[[], bool] = lambda: False
     secrets: tuple[str, ...] = ()
+    callback: Callback = _no_callback
 
 
 async def drive(run_id: str, ports: Ports, *, epoch: int = 0) -> Run:
@@ -151,28 +162,52 @@ class Session:
                 RunEnded(Outcome.MODEL_FAILED, code=error.code, detail=error.message, attempts=error.attempts)
             )
             return
-        await self.record(
-            turn if any(step.observations for step in run.steps) else facts_in_thought(turn, run.start.goal)
-        )
+        if not any(step.observations for step in run.steps):
+            turn = facts_in_thought(turn, run.start.goal)
+        await self._turned(turn)
 
-    async def _call(self, actions: tuple[Action, ...]) -> None:
+    async def _turned(self, turn: ModelTurn) -> None:
+        """Record a turn, and in the same append what it already decides: its Actions begin, or the run ends."""
+        now = self.ports.clock()
+        match decide(evolve(self.run, Entry(self.run.run_id, self.run.seq + 1, now, turn)), now):
+            case CallTools(actions=actions):
+                await self._call(actions, turn)
+            case Record(event=event):
+                await self.record(turn, event)
+            case _:
+                await self.record(turn)
+
+    async def _call(self, actions: tuple[Action, ...], *first: Event) -> None:
+        """Begin these actions, durably and in one append with what comes `first`; then run them side by side."""
         run = self.run
-        fresh = tuple(ActionStarted(each.id, f"{run.run_id}:{each.id}") for each in actions if each.id not in run.begun)
-        if fresh:
-            await self.record(*fresh)
+        unasked = [each for each in actions if each.id not in run.begun and each.id not in run.decided]
+        asked = {each.id for each in unasked if self._toolbox.asks(each)}
+        actions = tuple(each for each in actions if each.id not in asked)
+        until = self.ports.clock() + APPROVAL_SECONDS
+        before = [Waiting(each, until, "approval") for each in sorted(asked)]
+        fresh = [ActionStarted(each.id, f"{run.run_id}:{each.id}") for each in actions if each.id not in run.begun]
+        if first or before or fresh:
+            await self.record(*first, *before, *fresh)
         if self.run.cancelled is not None:
             return
+        actions = tuple(each for each in actions if each.id in self.run.begun)
         with contextlib.suppress(TimeoutError):  # the run's own deadline: decide sees it, and closes what is still open
             async with asyncio.timeout(self._left()):
-                await _together(self._observe(action, resumed=action.id in run.begun) for action in actions)
+                await _together([self._observe(action, resumed=action.id in run.begun) for action in actions])
 
     async def _observe(self, action: Action, *, resumed: bool) -> None:
-        start = self.run.start
-        context = Context(self.run.run_id, action.id, f"{self.run.run_id}:{action.id}", tenant=start.tenant)
-        called = await self._called(action, context, resumed=resumed)
+        run, waiting = self.run, self.run.waiting.get(action.id)
+        context = Context(
+            run.run_id,
+            action.id,
+            f"{run.run_id}:{action.id}",
+            tenant=run.start.tenant,
+            token="" if waiting is None else waiting.token,
+            callback=self.ports.callback(run, action.id),
+        )
+        called = await self._called(action, context, lost=resumed and waiting is None)
         if called.pending is not None:
-            pending = called.pending
-            await self.record(Waiting(action.id, pending.until, token=pending.token, poll=pending.poll))
+            await self.record(_waiting(action.id, called.pending, waiting))
             return
         blobs = (
             {called.observation.digest: called.raw} if called.raw is not None and called.observation is not None else {}
@@ -180,10 +215,11 @@ class Session:
         if called.observation is not None:
             await self.record(called.observation, blobs=blobs)
 
-    async def _called(self, action: Action, context: Context, *, resumed: bool) -> Called:
+    async def _called(self, action: Action, context: Context, *, lost: bool) -> Called:
+        """Call the tool; where an earlier call was `lost`, ask it what became of that one. A waiting one is called to be polled."""
         spec = self.run.tool(action.tool)
         limit = self.run.start.limits.observation_chars
-        if resumed and spec is not None and spec.reconcilable and not spec.repeatable:
+        if lost and spec is not None and spec.reconcilable and not spec.repeatable:
             return await self._toolbox.reconcile(action, context, limit=limit, secrets=self.ports.secrets)
         return await self._toolbox.call(action, context=context, limit=limit, secrets=self.ports.secrets)
 
@@ -191,6 +227,15 @@ class Session:
         """Seconds to the run's deadline; None without one."""
         deadline = self.run.start.limits.deadline
         return None if deadline is None else max(0.0, self.run.started_at + deadline - self.ports.clock())
+
+
+def _waiting(action_id: str, pending: Pending, earlier: Waiting | None) -> Waiting:
+    """A poll that says "not yet" may bring another token and time of the next poll; the deadline is the first one's."""
+    if earlier is None:
+        return Waiting(action_id, pending.until, token=pending.token, poll=pending.poll)
+    until = min(pending.until, earlier.until)
+    poll = None if pending.poll is None else min(pending.poll, until)
+    return Waiting(action_id, until, token=pending.token or earlier.token, poll=poll)
 
 
 def _fits(run: Run, events: Sequence[Event], at: float) -> bool:
@@ -202,8 +247,10 @@ def _fits(run: Run, events: Sequence[Event], at: float) -> bool:
     return True
 
 
-async def _together(calls: Iterable[Coroutine[None, None, None]]) -> None:
+async def _together(calls: Sequence[Coroutine[None, None, None]]) -> None:
     """All side by side. Tools do not raise; a store that does takes the whole batch down with that one error."""
+    if len(calls) == 1:
+        return await calls[0]
     try:
         async with asyncio.TaskGroup() as group:
             for call in calls:

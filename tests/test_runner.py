@@ -158,7 +158,7 @@ async def test_a_run_is_let_go_between_steps_and_taken_up_again() -> None:
     model = ScriptedModel([acts(1, ("look", {"q": "a"})), final()])
     asked = iter([False, True])
     paused = await drive("r1", ports_for(model, store, stopping=lambda: next(asked)))
-    assert (paused.ended, paused.seq) == (None, 2)
+    assert (paused.ended, paused.seq, len(paused.steps)) == (None, 4, 1)
     run = await drive("r1", ports_for(model, store))
     assert run.ended is not None
 

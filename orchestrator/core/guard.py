@@ -26,6 +26,8 @@ _REMEMBERED = 32  # distinct calls whose last result is remembered
 _FRAME = f"status: success, code: error. message: untrusted {EMPTY} {END}"
 _WORD = re.compile(r"[a-z0-9]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")
 _PLAIN_WORD = re.compile(rb"[a-z0-9]+")
+_LONG = 600
+_CLAUSE = re.compile(r"[^\n,;|{}。；，]+")
 _NUMBER = re.compile(r"\d[\d,.]*\d")
 
 _SILENT = frozenset(
@@ -117,8 +119,11 @@ def facts_in_thought(turn: ModelTurn, goal: str) -> ModelTurn:
 
 
 def _words(text: str) -> list[bytes]:
-    """Latin words and numbers; of scripts without spaces, every pair of characters."""
+    """What counts as one thing said. In a short text: Latin words, numbers, and pairs of characters of scripts without spaces.
+    In a long one: its clauses and fields, for long results do not come reworded."""
     text = text.casefold()
+    if len(text) > _LONG:
+        return [clause.strip().encode("utf-8", "replace") for clause in _CLAUSE.findall(text)]
     if text.isascii():
         return _PLAIN_WORD.findall(text.encode())
     words: list[str] = []

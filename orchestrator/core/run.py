@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import assert_never
+from typing import Any, assert_never
 
 from orchestrator.core.events import (
     Action,
@@ -31,6 +31,7 @@ from orchestrator.core.events import (
     Anomaly,
     Decision,
     Entry,
+    Event,
     Final,
     Malformed,
     ModelTurn,
@@ -139,10 +140,15 @@ def evolve(run: Run, entry: Entry) -> Run:
         raise IllegalEvent(f"run {run.run_id}: {entry.event.kind} at #{entry.seq}, after the run ended")
     if (run.started is None) != isinstance(entry.event, RunStarted):
         raise IllegalEvent(f"run {entry.run_id}: {entry.event.kind} at #{entry.seq}: RunStarted comes first, and once")
-    run = replace(run, run_id=entry.run_id, seq=entry.seq, at=entry.at)
-    match entry.event:
+    changes = _changes(run, entry.event, entry.at)
+    return replace(run, run_id=entry.run_id, seq=entry.seq, at=entry.at, **changes)
+
+
+def _changes(run: Run, event: Event, at: float) -> dict[str, Any]:
+    """Which fields an event changes, and to what: one copy of the run for each entry."""
+    match event:
         case RunStarted() as started:
-            return replace(run, started=started, started_at=entry.at, guard=Guard().seeded(started.goal))
+            return {"started": started, "started_at": at, "guard": Guard().seeded(started.goal)}
         case ModelTurn() as turn:
             return _turned(run, turn)
         case ActionStarted(id=action_id):
@@ -151,37 +157,33 @@ def evolve(run: Run, entry: Entry) -> Run:
             return _observed(run, observation)
         case Waiting() as waiting:
             run.action(waiting.id)
-            return replace(run, waiting={**run.waiting, waiting.id: waiting})
+            return {"waiting": {**run.waiting, waiting.id: waiting}}
         case Decision() as decision:
             return _decided(run, decision)
         case RunEnded() as ended:
             if run.pending:
-                raise IllegalEvent(
-                    f"run {run.run_id}: ended at #{entry.seq} with action {run.pending[0].id} unobserved"
-                )
-            return replace(run, ended=ended)
+                raise IllegalEvent(f"run {run.run_id}: ended after #{run.seq} with action {run.pending[0].id} unobserved")
+            return {"ended": ended}
         case _ as unknown:
             assert_never(unknown)
 
 
-def _turned(run: Run, turn: ModelTurn) -> Run:
+def _turned(run: Run, turn: ModelTurn) -> dict[str, Any]:
     if run.turn is not None:
-        raise IllegalEvent(f"run {run.run_id}: a ModelTurn at #{run.seq} while step {run.step} is still open")
-    run = replace(run, turn=turn, usage=run.usage + turn.usage, last_usage=turn.usage)
+        raise IllegalEvent(f"run {run.run_id}: a ModelTurn after #{run.seq} while step {run.step} is still open")
+    spent = {"usage": run.usage + turn.usage, "last_usage": turn.usage}
     match turn.intent:
         case Actions(actions=actions):
             expected = tuple(f"{run.step}.{index}" for index in range(len(actions)))
             if not actions or tuple(action.id for action in actions) != expected:
-                raise IllegalEvent(
-                    f"run {run.run_id}: the actions of step {run.step} must be numbered {expected or 'from 0'}"
-                )
-            return replace(run, pending=actions, malformed=0, truncated=0)
+                raise IllegalEvent(f"run {run.run_id}: the actions of step {run.step} must be numbered {expected or 'from 0'}")
+            return {**spent, "turn": turn, "pending": actions, "malformed": 0, "truncated": 0}
         case Malformed() if _cut_at_budget(turn):
-            return _closed(replace(run, truncated=run.truncated + 1))
+            return {**spent, **_closed(run, turn, (), run.guard), "truncated": run.truncated + 1}
         case Malformed():
-            return _closed(replace(run, malformed=run.malformed + 1))
+            return {**spent, **_closed(run, turn, (), run.guard), "malformed": run.malformed + 1}
         case Final():
-            return replace(run, malformed=0, truncated=0)
+            return {**spent, "turn": turn, "malformed": 0, "truncated": 0}
         case _ as unknown:
             assert_never(unknown)
 
@@ -192,40 +194,37 @@ def _cut_at_budget(turn: ModelTurn) -> bool:
     return problem is Anomaly.TRUNCATED and turn.stop is StopReason.MAX_TOKENS
 
 
-def _begun(run: Run, action_id: str) -> Run:
+def _begun(run: Run, action_id: str) -> dict[str, Any]:
     run.action(action_id)
     if action_id in run.begun:
-        raise IllegalEvent(f"run {run.run_id}: action {action_id} started twice, again at #{run.seq}")
-    return replace(run, begun=run.begun | {action_id})
+        raise IllegalEvent(f"run {run.run_id}: action {action_id} started twice, again after #{run.seq}")
+    return {"begun": run.begun | {action_id}}
 
 
-def _decided(run: Run, decision: Decision) -> Run:
+def _decided(run: Run, decision: Decision) -> dict[str, Any]:
     if decision.verdict == "cancel":
-        return replace(run, cancelled=run.cancelled or decision)
+        return {"cancelled": run.cancelled or decision}
     action = run.action(decision.id)
     waiting = {key: wait for key, wait in run.waiting.items() if key != decision.id}
-    run = replace(run, decided={**run.decided, decision.id: decision}, waiting=waiting)
+    changes: dict[str, Any] = {"decided": {**run.decided, decision.id: decision}, "waiting": waiting}
     if decision.verdict != "edit":
-        return run
+        return changes
     if decision.input is None:
-        raise IllegalEvent(
-            f"run {run.run_id}: the Decision at #{run.seq} edits action {decision.id} but gives no input"
-        )
+        raise IllegalEvent(f"run {run.run_id}: the Decision after #{run.seq} edits action {decision.id} but gives no input")
     edited = replace(action, input=decision.input)
-    return replace(run, pending=tuple(edited if each.id == action.id else each for each in run.pending))
+    return {**changes, "pending": tuple(edited if each.id == action.id else each for each in run.pending)}
 
 
-def _observed(run: Run, observation: Observation) -> Run:
+def _observed(run: Run, observation: Observation) -> dict[str, Any]:
     action = run.action(observation.id)
-    run = replace(
-        run,
-        pending=tuple(each for each in run.pending if each.id != action.id),
-        waiting={key: wait for key, wait in run.waiting.items() if key != action.id},
-        observed=(*run.observed, observation),
-        guard=run.guard.observe(action, observation),
-        tool_errors=run.tool_errors + 1 if observation.status == "error" else 0,
-    )
-    return run if run.pending else _closed(run)
+    pending = tuple(each for each in run.pending if each.id != action.id)
+    observed = (*run.observed, observation)
+    guard = run.guard.observe(action, observation)
+    errors = {"tool_errors": run.tool_errors + 1 if observation.status == "error" else 0}
+    if not pending and run.turn is not None:
+        return {**errors, "pending": pending, **_closed(run, run.turn, observed, guard.closed())}
+    waiting = {key: wait for key, wait in run.waiting.items() if key != action.id}
+    return {**errors, "pending": pending, "waiting": waiting, "observed": observed, "guard": guard}
 
 
 _NOTES = (
@@ -235,29 +234,19 @@ _NOTES = (
 )
 
 
-def _closed(run: Run) -> Run:
-    """The open step becomes history. Facts fold in action order, so the order of completion leaves no mark."""
-    if run.turn is None:
-        raise IllegalEvent(f"run {run.run_id}: no open step to close at #{run.seq}")
-    observations = tuple(sorted(run.observed, key=lambda observation: int(observation.id.partition(".")[2])))
+_NOTHING: Mapping[str, Any] = {"turn": None, "observed": (), "begun": frozenset(), "waiting": {}, "decided": {}}
+
+
+def _closed(run: Run, turn: ModelTurn, observed: tuple[Observation, ...], guard: Guard) -> dict[str, Any]:
+    """The step becomes history. Facts fold in action order, so the order of completion leaves no mark."""
+    observations = tuple(sorted(observed, key=lambda each: int(each.id.partition(".")[2]))) if len(observed) > 1 else observed
     facts = run.facts
     for observation in observations:
-        facts = fold(facts, observation.facts, run.step)
-    guard = run.guard.closed() if observations else run.guard
-    notes = [note for anomaly, note in _NOTES if anomaly in run.turn.anomalies]
-    if isinstance(run.turn.intent, Malformed):
+        if observation.facts:
+            facts = fold(facts, observation.facts, run.step)
+    notes = [note for anomaly, note in _NOTES if anomaly in turn.anomalies] if turn.anomalies else []
+    if isinstance(turn.intent, Malformed):
         notes.insert(0, Note.MALFORMED)
     if observations and guard.barren >= run.start.limits.stall:
         notes.append(Note.STALLED)
-    step = Step(run.turn, observations, tuple(notes))
-    return replace(
-        run,
-        steps=(*run.steps, step),
-        turn=None,
-        observed=(),
-        begun=frozenset(),
-        waiting={},
-        decided={},
-        facts=facts,
-        guard=guard,
-    )
+    return {**_NOTHING, "steps": (*run.steps, Step(turn, observations, tuple(notes))), "facts": facts, "guard": guard}
