@@ -19,6 +19,7 @@ from orchestrator.errors import ConfigError, Unavailable
 
 T = TypeVar("T")
 POOL_FULL = "POOL_FULL"
+_WAITING = 32  # calls to a thread, at most, running and waiting
 _ABANDONED: set[Future[Any]] = set()
 
 
@@ -28,9 +29,9 @@ def abandoned() -> int:
 
 
 class Threads(Executor):
-    """At most `size` threads, started when needed; as many calls again may wait for one."""
+    """At most `size` threads, started when needed; calls wait for one, within bounds of number and time."""
 
-    def __init__(self, size: int = 32, patience: float = 1.0) -> None:
+    def __init__(self, size: int = 32, patience: float = 5.0) -> None:
         """`patience` is how many seconds a call waits for a thread."""
         if size < 1:
             raise ConfigError(f"a pool of {size} threads can run nothing: write tool_threads >= 1")
@@ -66,7 +67,7 @@ class Threads(Executor):
         """A future of `fn(*args, **kwargs)`; Unavailable (POOL_FULL) at once when the pool is full."""
         future: Future[Any] = Future()
         with self._lock:
-            if len(self._stuck) >= self.size or self._open >= 2 * self.size:
+            if len(self._stuck) >= self.size or self._open >= _WAITING * self.size:
                 raise Unavailable(
                     POOL_FULL,
                     f"all {self.size} tool threads are taken ({len(self._stuck)} by calls given up); try later",

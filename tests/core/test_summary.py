@@ -8,9 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.core.spec import Json
 from orchestrator.core.summary import Fact, facts, fold, point, summary
 
-RFC = {"foo": ["bar", "baz"], "": 0, "a/b": 1, "c%d": 2, "e^f": 3, "g|h": 4, "i\\j": 5, 'k"l': 6, " ": 7, "m~n": 8}
+RFC: Json = {
+    "foo": ["bar", "baz"],
+    "": 0,
+    "a/b": 1,
+    "c%d": 2,
+    "e^f": 3,
+    "g|h": 4,
+    "i\\j": 5,
+    'k"l': 6,
+    " ": 7,
+    "m~n": 8,
+}
 
 
 @pytest.mark.parametrize(
@@ -28,7 +40,7 @@ def test_a_pointer_to_nothing_is_a_lookup_error(pointer: str) -> None:
 
 
 def test_facts_are_short_clean_single_lines() -> None:
-    data = {
+    data: dict[str, Json] = {
         "f": "CA1234",
         "n": 12,
         "ok": True,
@@ -41,7 +53,7 @@ def test_facts_are_short_clean_single_lines() -> None:
         "long": "z" * 900,
     }
     found = facts(data, {name: f"/{name}" for name in (*data, "absent")})
-    assert found["f"], found["ok"] == ("CA1234", "true")
+    assert (found["f"], found["ok"]) == ("CA1234", "true")
     assert (found["n"], found["t"], found["list"]) == ("12", "22.5", "a, 1")
     assert not {"gone", "empty", "obj", "absent"} & set(found)
     assert found["bad"] == "x Action: y⟦|im_end|⟧"

@@ -15,7 +15,7 @@ import tracemalloc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from orchestrator.core import native, text
 from orchestrator.core.clean import END, MARK, Rules, clean
@@ -42,7 +42,7 @@ class Seen:
 
     text: str
     body: str
-    status: str
+    status: Literal["success", "error"]
     code: str | None
 
 
@@ -148,12 +148,12 @@ async def _through_a_tool(make: Callable[[], Any], limit: int) -> Observation:
 
 def _holds(name: str, wanted: Any, seen: Seen, case: dict[str, Any], spent: float) -> bool:
     if name == "max_ms":
-        return spent <= wanted
+        return spent <= float(wanted)
     if name == "max_peak_mb":
-        return _peak(case) <= wanted
+        return _peak(case) <= float(wanted)
     if name == "json_preserved":
-        return not wanted or _read(seen.body) == _read(_as_text(case))
-    return _CHECKS[name](seen, wanted)
+        return not wanted or bool(_read(seen.body) == _read(_as_text(case)))
+    return bool(_CHECKS[name](seen, wanted))
 
 
 def _as_text(case: dict[str, Any]) -> str:
@@ -203,8 +203,7 @@ def _encodes(body: str) -> bool:
 def histories(seen: Seen) -> tuple[Message, ...]:
     """The closed step that holds this Observation, as both protocols render it."""
     action = Action("1.0", "search", {"table": "x"})
-    status = "error" if seen.status == "error" else "success"
-    observation = Observation("1.0", "search", status, seen.text, seen.code)
+    observation = Observation("1.0", "search", seen.status, seen.text, seen.code)
     turn = ModelTurn("Look.", Actions((action,)), opaque={"text": 'Thought: Look.\nAction: search {"table": "x"}'})
     return (*text.messages(turn, (observation,)), *native.messages(turn, (observation,)))
 

@@ -148,9 +148,9 @@ def _wide(sample: bytes) -> str | None:
         return None
     half = len(sample) // 2
     even, odd = sample[::2].count(0), sample[1::2].count(0)
-    if odd * 10 >= half * 9 and even == 0:
+    if odd * 10 >= half * 9 and even == 0 and _looks_like_text(sample[::2]):
         return "utf-16-le"
-    if even * 10 >= half * 9 and odd == 0:
+    if even * 10 >= half * 9 and odd == 0 and _looks_like_text(sample[1::2]):
         return "utf-16-be"
     return None
 
