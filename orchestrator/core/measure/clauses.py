@@ -1,7 +1,7 @@
 """A text cut into clauses and sentences, and where things stand in it. Everything here is linear in the text.
 
-The text is cut as it was written (a point, comma or colon inside a number or a name is no cut), then normalised (NFKC, case-folded,
-Markdown escapes dropped) with the cuts kept as marks in it: CUT after each clause, STOP after each sentence.
+The text is normalised: NFKC, case-folded, Markdown escapes dropped. A point, comma or colon inside a number or a name is no cut; the
+full-width ones always cut, so they are told apart before normalisation makes them equal.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final
 
-CUT: Final = "\x1f"
-STOP: Final = "\x1e"
 ECHO: Final = "\ufffc"
-"""What stands where the goal was echoed: no letter, no cut."""
+"""What stands for each character of an echo of the goal: no letter, no cut."""
 
 CJK: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
 
-_MARKS: Final = {ord(mark): " " for mark in CUT + STOP + ECHO}
+_WIDE: Final = str.maketrans({"，": ", ", "：": ": ", "…": "\u22ef"})
 _ESCAPE: Final = re.compile(r"\\([\\`*_{}\[\]#+\-.!|<>~])")
-_SENTENCE: Final = re.compile(r"[!?。！？\n\r\v\f\x85\u2028\u2029]|(?<![A-Za-z0-9_])\.|\.(?![A-Za-z0-9_])")
-_CLAUSE: Final = re.compile(r"[;()；：，、（）]|(?<![0-9]),|,(?![0-9])|(?<![A-Za-z0-9_]):|:(?![A-Za-z0-9_])")
+_STOPS: Final = r"[!?。\n\r\v\f\x85\u2028\u2029]|\.(?:(?<![A-Za-z0-9_].)|(?![A-Za-z0-9_]))"
+_SENTENCE: Final = re.compile(_STOPS)
+_CLAUSE: Final = re.compile(rf"{_STOPS}|[;()、]|,(?:(?<![0-9],)|(?![0-9]))|:(?:(?<![A-Za-z0-9_]:)|(?![A-Za-z0-9_]))")
 _TOKEN: Final = re.compile(rf"[a-z0-9']+|[{CJK}]")
-_INK: Final = re.compile(f"[^{CUT}{STOP}]")
+_INK: Final = re.compile(r"\w")
 _CHUNK: Final = 128  # normalisation sorts runs of combining marks by insertion: quadratic, so only ever in small pieces
 _GROWTH: Final = 4  # some characters normalise to eighteen
 _WORDS: Final = 8
 _CHARACTERS: Final = 12
+_SEED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,10 @@ class Spans:
         index = bisect_right(self.ends, high) - 1
         return (self.starts[index], self.ends[index]) if index >= 0 and self.starts[index] >= low else None
 
+    def count(self, low: int, high: int) -> int:
+        """How many of them start between the two?"""
+        return bisect_left(self.starts, high) - bisect_left(self.starts, low)
+
     def covers(self, at: int) -> bool:
         """Does this position lie in one of them?"""
         index = bisect_right(self.starts, at) - 1
@@ -68,25 +72,25 @@ def spans(pairs: Iterable[tuple[int, int]]) -> Spans:
 
 @dataclass(frozen=True)
 class Text:
-    """A normalised text with its cuts. Positions are those of `plain`."""
+    """A normalised text. Positions are those of `plain`."""
 
     plain: str
 
     @cached_property
-    def _cuts(self) -> tuple[int, ...]:
-        return tuple(match.end() for match in re.finditer(f"{CUT}{STOP}?", self.plain))
+    def _clauses(self) -> list[int]:
+        return [match.end() for match in _CLAUSE.finditer(self.plain)]
 
     @cached_property
-    def _stops(self) -> tuple[int, ...]:
-        return tuple(match.end() for match in re.finditer(STOP, self.plain))
+    def _sentences(self) -> list[int]:
+        return [match.end() for match in _SENTENCE.finditer(self.plain)]
 
     def clause(self, at: int) -> tuple[int, int]:
         """Start and end of the clause that holds this position."""
-        return _between(self._cuts, at, len(self.plain))
+        return _between(self._clauses, at, len(self.plain))
 
     def sentence(self, at: int) -> tuple[int, int]:
         """Start and end of the sentence that holds this position."""
-        return _between(self._stops, at, len(self.plain))
+        return _between(self._sentences, at, len(self.plain))
 
     def find(self, pattern: re.Pattern[str]) -> Spans:
         """Where the pattern stands; if it has a group `skip`, what that group matches is passed over."""
@@ -94,7 +98,7 @@ class Text:
         return spans(match.span() for match in pattern.finditer(self.plain) if not (skip and match["skip"] is not None))
 
 
-def _between(cuts: tuple[int, ...], at: int, end: int) -> tuple[int, int]:
+def _between(cuts: list[int], at: int, end: int) -> tuple[int, int]:
     index = bisect_right(cuts, at)
     return (cuts[index - 1] if index else 0, cuts[index] if index < len(cuts) else end)
 
@@ -104,31 +108,38 @@ def says_something(text: str | None) -> bool:
     return text is not None and any(map(str.isalnum, text))
 
 
-def normalise(text: str) -> str:
-    """NFKC and case-folded, in linear time for any input."""
+def nfkc(text: str) -> str:
+    """NFKC in linear time for any input; a piece that would grow beyond reason stays as it is."""
     if text.isascii():
-        return text.lower()
-    pieces = (text[at : at + _CHUNK] for at in range(0, len(text), _CHUNK))
-    return "".join(map(_normalised, pieces))
+        return text
+    return "".join(_nfkc(text[at : at + _CHUNK]) for at in range(0, len(text), _CHUNK))
 
 
-def _normalised(piece: str) -> str:
+def _nfkc(piece: str) -> str:
     folded = unicodedata.normalize("NFKC", piece)
-    return (folded if len(folded) <= _GROWTH * len(piece) + _CHUNK else piece).casefold()
+    return folded if len(folded) <= _GROWTH * len(piece) else piece
+
+
+def normalise(text: str) -> str:
+    """NFKC and case-folded."""
+    return text.lower() if text.isascii() else nfkc(text).casefold()
 
 
 def read(text: str, goal: str = "") -> Text:
-    """A text, cut and normalised, without what it echoes of the goal (a run of 8 words, or of 12 CJK characters)."""
-    written = _ESCAPE.sub(r"\1", text.translate(_MARKS))
-    cut = _CLAUSE.sub(rf"\g<0>{CUT}", _SENTENCE.sub(rf"\g<0>{CUT}{STOP}", written))
-    return Text(_without_echoes(normalise(cut), goal))
+    """A text, normalised, without what it echoes of the goal (a run of 8 words, or of 12 CJK characters)."""
+    if not says_something(text):
+        return Text("")
+    return Text(_without_echoes(normalise(_ESCAPE.sub(r"\1", text).translate(_WIDE)), goal))
 
 
 @lru_cache(maxsize=64)
-def _runs(goal: str) -> tuple[frozenset[str], frozenset[tuple[str, ...]]]:
-    """The words of the goal, and its shortest runs that count as an echo."""
+def _runs(goal: str) -> dict[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """The shortest runs of the goal that count as an echo, by their first words."""
     words = _TOKEN.findall(normalise(goal))
-    return frozenset(words), frozenset(run for at in range(len(words)) if (run := _run(words, at)))
+    found: dict[tuple[str, ...], tuple[tuple[str, ...], ...]] = {}
+    for run in {run for at in range(len(words)) if (run := _run(words, at))}:
+        found[run[:_SEED]] = (*found.get(run[:_SEED], ()), run)
+    return found
 
 
 def _run(words: list[str], at: int) -> tuple[str, ...]:
@@ -145,19 +156,23 @@ def _run(words: list[str], at: int) -> tuple[str, ...]:
 
 
 def _without_echoes(text: str, goal: str) -> str:
-    known, runs = _runs(goal)
+    runs = _runs(goal)
     if not runs:
         return text
-    found = list(_TOKEN.finditer(text))
-    words = [match[0] for match in found]
+    words = _TOKEN.findall(text)
+    echoes = [
+        (at, at + len(run))
+        for at, seed in enumerate(zip(words, words[1:], words[2:], strict=False))
+        for run in runs.get(seed, ())
+        if tuple(words[at : at + len(run)]) == run
+    ]
+    if not echoes:
+        return text
+    places = [match.span() for match in _TOKEN.finditer(text)]
     pieces: list[str] = []
-    done = covered = 0
-    for at, word in enumerate(words):
-        if word not in known or (at + 1 < len(words) and words[at + 1] not in known):
-            continue
-        run = _run(words, at)
-        if run in runs:
-            first, end = max(found[at].start(), covered), found[at + len(run) - 1].end()
-            pieces += [text[done:first], _INK.sub(ECHO, text[first:end])]
-            done = covered = end
+    done = 0
+    for first, last in echoes:
+        start, end = max(places[first][0], done), places[last - 1][1]
+        pieces += [text[done:start], _INK.sub(ECHO, text[start:end])]
+        done = end
     return "".join([*pieces, text[done:]])

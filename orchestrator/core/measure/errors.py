@@ -16,7 +16,8 @@ from orchestrator.core.measure.families import CODES, PARTS, STATUS, WORDS, Fami
 from orchestrator.core.measure.gap import TurnText
 from orchestrator.core.measure.names import ToolName, parts, spelling
 from orchestrator.core.measure.notice import Said, either, number, words
-from orchestrator.core.measure.values import Key, shown
+from orchestrator.core.measure.tokens import Key
+from orchestrator.core.measure.values import shown
 
 
 class Notice(StrEnum):
@@ -64,7 +65,7 @@ def _noticed_of_several(
     """Which of several failed calls are noticed: if the text names some of them, only those can be."""
     inputs = {action.id: shown(action.input) for action in actions}
     naming = said.naming(tools, {each.id: (each.tool, keys) for each, keys in _own(failed, inputs)})
-    named = {action_id for action_id, places in naming.items() if places}
+    named = {action_id for action_id, places in naming.items() if places.starts}
     meant = [each for each in failed if not named or each.id in named]
     return {each.id for each in meant if said.a_failure_beside(naming[each.id]) or _noticed(each, said)}
 

@@ -12,7 +12,8 @@ from typing import Final
 
 from orchestrator.core.events import Observation
 from orchestrator.core.measure.gap import TurnText
-from orchestrator.core.measure.values import Key, asked, shown_in
+from orchestrator.core.measure.tokens import Key
+from orchestrator.core.measure.values import asked, shown_in
 
 _NEAREST: Final = 64  # numbers of the run that are compared with one rounded number
 _DIGITS: Final = 2  # a rounding keeps at least two significant digits
@@ -59,10 +60,12 @@ class Ledger:
 
     def _enter(self, index: int, source: Source) -> None:
         own, _ = asked(*source.input)
-        for token in shown_in(source.observation.content):
-            self._seen.update(token.numbers)
-            if self._goal.isdisjoint(token.shows) and own.isdisjoint(token.shows):
-                for key in token.shows:
+        found, runs = shown_in(source.observation.content)
+        values = [*(each.shows for each in found), *((run,) for run in runs)]
+        self._seen.update(number for each in found for number in each.numbers)
+        for keys in values:
+            if self._goal.isdisjoint(keys) and own.isdisjoint(keys):
+                for key in keys:
                     self._owners.setdefault(key, index)
 
     def used_by_final(self, final: str) -> frozenset[int]:

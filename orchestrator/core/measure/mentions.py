@@ -49,7 +49,7 @@ _BRANCHES: Final = (
     (re.compile("要是"), re.compile("就")),
 )
 
-_REACH: Final = 80  # characters before a common word that are looked at for a verb: three words
+_REACH: Final = 24  # characters before a verb that are looked at for an article
 _VERB: Final = re.compile(
     f"{_W}(?:call(?:s|ed|ing)?|us(?:es?|ed|ing)|invok(?:es?|ed|ing)|runs?|ran|running|tr(?:y|ies|ied|ying)){_E}|(?<![费信不])用(?!户)|执行"
 )
@@ -57,7 +57,7 @@ _NOUN: Final = re.compile(
     r"(?:^|[^a-z0-9])(?:an?|the|my|your|his|her|its|our|their|\w+['’]s|\d+(?:st|nd|rd|th)"
     r"|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth)\s+$"
 )
-_BETWEEN: Final = re.compile(f"[a-z0-9_'’-]+|[{CJK}]{{1,4}}")
+_WORD: Final = re.compile(f"[a-z0-9_'’-]+|[{CJK}]{{1,4}}")
 _SHUT: Final = "[\"'’”」』`*]*"
 _SAID_TOOL: Final = re.compile(f"[(\\[]|{_SHUT} ?(?:(?:tool|api|function){_E}|工具|接口|函数)")
 _TICKS: Final = re.compile("`+")
@@ -93,6 +93,17 @@ class Signs:
     def _ticks(self) -> Spans:
         return spans(_ticked(self.text.plain))
 
+    @cached_property
+    def _verbs(self) -> Spans:
+        """The verbs of calling that are no nouns."""
+        plain = self.text.plain
+        found = (match.span() for match in _VERB.finditer(plain))
+        return spans(span for span in found if not _NOUN.search(plain, max(0, span[0] - _REACH), span[0]))
+
+    @cached_property
+    def _words(self) -> Spans:
+        return self.text.find(_WORD)
+
     def kind(self, start: int, end: int) -> Kind:
         """Plain, later or negated: negated wins."""
         low, high = self.text.clause(start)
@@ -120,11 +131,8 @@ class Signs:
 
     def _after_a_verb(self, start: int) -> bool:
         low, _ = self.text.clause(start)
-        before = self.text.plain[max(low, start - _REACH) : start]
-        return any(
-            len(_BETWEEN.findall(before, verb.end())) <= 2 and not _NOUN.search(before, 0, verb.start())
-            for verb in _VERB.finditer(before)
-        )
+        verb = self._verbs.last(low, start)
+        return verb is not None and self._words.count(verb[1], start) <= 2
 
 
 def _ticked(plain: str) -> Iterator[tuple[int, int]]:

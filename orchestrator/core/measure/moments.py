@@ -16,7 +16,7 @@ _SHUT: Final = r"(?![0-9A-Za-z_]|[.:/-][0-9A-Za-z])"
 _NTH: Final = "(?:st|nd|rd|th)?"
 
 MOMENT: Final = re.compile(
-    f"{_OPEN}(?:"
+    f"(?=[0-9jfmasondJFMASOND上下晚早凌中]){_OPEN}(?:"
     rf"(?P<iso_y>[0-9]{{4}})(?P<joint>[-/.])(?P<iso_m>[0-9]{{1,2}})(?P=joint)(?P<iso_d>[0-9]{{1,2}}){_SHUT}"
     rf"|(?:(?P<zh_y>[0-9]{{4}}) ?年 ?)?(?P<zh_m>[0-9]{{1,2}}) ?月 ?(?P<zh_d>[0-9]{{1,2}}) ?[日号]"
     rf"|(?P<zhm_y>[0-9]{{4}}) ?年 ?(?P<zhm_m>[0-9]{{1,2}}) ?月"

@@ -10,7 +10,8 @@ from typing import Final
 from orchestrator.core.measure.clauses import CJK, ECHO, Spans, Text, normalise, read, spans
 from orchestrator.core.measure.families import COMPOUNDS, FAILURE, MARKERS, WORDS
 from orchestrator.core.measure.names import ToolName, names
-from orchestrator.core.measure.values import Key, places
+from orchestrator.core.measure.tokens import Key
+from orchestrator.core.measure.values import places
 
 _W: Final = "(?<![a-z0-9_])"
 _E: Final = "(?![a-z0-9_])"

@@ -1,143 +1,77 @@
 """Distinctive values in a text: numbers, dates and times by what they are worth, identifiers, words, and CJK runs.
 
 A value is a set of Keys. What a text *shows* (an Observation) and what it *asks for* (a Final, an input) meet in equal keys: a date
-with a year shows itself and "that day of any year", one without a year asks for the latter. One pass, linear in the text.
+with a year shows itself and "that day of any year", one without a year asks for the latter. Linear in the text: one pass finds the
+tokens, and each distinct one is understood once.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final, TypeAlias
+from typing import Final
 
-from orchestrator.core.measure.clauses import CJK
+from orchestrator.core.measure.clauses import CJK, nfkc
 from orchestrator.core.measure.moments import MOMENT, moment
-from orchestrator.core.measure.stop_words import STOP_WORDS
+from orchestrator.core.measure.tokens import SIGN, TOKEN, Key, Token, of_moment, token
 from orchestrator.core.spec import Json
 
-Key: TypeAlias = str | Decimal
-"""A number is its own key; "w:" is a word or identifier, "c:" a CJK run of 2 or 3, "d:" and "t:" are dates and times."""
+_ISO_TIME: Final = re.compile(r"T(?<=[0-9]{2}-[0-9]{2}T)(?=[0-9]{2}:[0-9]{2})")
+_GROUPED: Final = re.compile(r"[0-9](?<![A-Za-z0-9_.,][0-9])[0-9]{0,2}(?:,[0-9]{3})+(?![A-Za-z0-9_]|,[0-9])")
+_NEGATIVE: Final = re.compile(r"-(?<![A-Za-z0-9_]-)(?=[0-9])")
+_LIST: Final = re.compile(r"[0-9](?<![A-Za-z0-9_.,][0-9])[.)、](?![0-9])(?=[ \t]*\S)")
+_OPENS: Final = re.compile(r"(?:^|\n)[ \t>*#(-]*$")
+_CJK: Final = re.compile(f"[{CJK}]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
-    """One token. `shows` is empty when it is no distinctive value; `numbers` are what it is worth (with %, also the hundredth)."""
-
-    shows: tuple[Key, ...]
-    asks: tuple[Key, ...]
-    start: int
-    end: int
-    numbers: tuple[Decimal, ...] = ()
-
-
-_L: Final = "0-9A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff"
-_BASIC: Final = re.compile(
-    rf"(?P<grouped>(?:(?<![{_L}_])[+-])?(?<![{_L}_.,])[0-9]{{1,3}}(?:,[0-9]{{3}})+(?:\.[0-9]+)?(?![{_L}_]|,[0-9]))"
-    rf"|(?P<word>(?:(?<![{_L}_])[+-](?=[0-9]))?[{_L}]+(?:(?:[.-]|_+)[{_L}]+)*)"
-    rf"|(?P<cjk>[{CJK}]+)"
-)
-_ANY: Final = re.compile(f"{MOMENT.pattern}|{_BASIC.pattern}")
-_LIST: Final = re.compile(r"(?m)^[ \t>*#-]{0,8}\(?[0-9][.)、](?![0-9])(?=[ \t]*\S)|(?<=\s)\(?[0-9]\)(?=\s)")
-
-_ISO_TIME: Final = re.compile(r"(?<=[0-9]{2}-[0-9]{2})T(?=[0-9]{2}:[0-9]{2})")
-_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,24}(?:\.[0-9]{1,24})?")
-_RANGE: Final = re.compile(r"([+-]?[0-9]{1,24}(?:\.[0-9]{1,24})?)-([0-9]{1,24}(?:\.[0-9]{1,24})?)")
-_SCIENTIFIC: Final = re.compile(r"[+-]?[0-9]{1,24}(?:\.[0-9]{1,24})?[eE][+-]?[0-9]{1,3}")
-_UNIT: Final = re.compile(
-    r"([+-]?[0-9]{1,24}(?:\.[0-9]{1,24})?)"
-    r"(k|K|s|h|m|g|(?i:ms|min|cm|mm|km|kg|ml|kb|mb|gb|tb|kib|mib|gib|mi|gi|kw|mw|kwh|hz|khz|mhz|ghz|px))"
-)
-_THOUSAND: Final = Decimal(1000)
-_SCALES: Final = {
-    "万": Decimal(10**4), "亿": Decimal(10**8), "万亿": Decimal(10**12), "百万": Decimal(10**6),
-    "thousand": _THOUSAND, "million": Decimal(10**6), "billion": Decimal(10**9), "k": _THOUSAND,
-}  # fmt: skip
-_SCALE: Final = re.compile(r" ?(?:(万亿|亿|百万|万)|(k|(?i:thousand|million|billion))(?![A-Za-z]))")
-_PERCENT: Final = re.compile(r" ?(?:%|(?i:percent)(?![A-Za-z]))")
-_HUNDREDTH: Final = Decimal("0.01")
-_LEAST_LETTERS: Final = 4
-_INNER: Final = re.compile(r"[0-9_.-]|(?<=.)[A-Z]")
+def tokens(text: str) -> tuple[set[Token], set[str]]:
+    """The distinct tokens of a text, and its distinct CJK runs."""
+    found: set[Token] = set()
+    plain = _prepared(text)
+    pieces: list[str] = []
+    done = 0
+    for match in MOMENT.finditer(plain):
+        known = moment(match)
+        if known:
+            found.add(of_moment(known))
+            pieces.append(plain[done : match.start()])
+            done = match.end()
+    pieces.append(plain[done:])
+    plain = " ; ".join(pieces)
+    found.update(each for piece in set(TOKEN.findall(plain)) for each in token(piece))
+    return found, set() if plain.isascii() else set(_CJK.findall(plain))
 
 
-def written(text: str) -> str:
-    """NFKC with its letters as they were, list numbers blanked: positions are kept from here on."""
-    text = "".join(unicodedata.normalize("NFKC", text[at : at + 128]) for at in range(0, len(text), 128)).replace(
-        "\u2212", "-"
-    )
-    return _LIST.sub(lambda match: " " * len(match[0]), _ISO_TIME.sub(" ", text))
+def _prepared(text: str) -> str:
+    """NFKC with its letters as they were; grouped digits joined, signs marked, list numbers gone."""
+    text = _ISO_TIME.sub(" ", nfkc(text).replace("\u2212", "-"))
+    text = _LIST.sub(_unlisted, text)
+    return _NEGATIVE.sub(SIGN, _GROUPED.sub(lambda match: match[0].replace(",", ""), text))
 
 
-def tokens(text: str) -> Iterator[Token]:
-    """The tokens of a `written` text, in order; CJK runs give one for each pair and triple of characters."""
-    for match in _ANY.finditer(text):
-        if match["grouped"] or match["word"] or match["cjk"]:
-            yield from _basic(match, text)
-        elif found := moment(match):
-            numbers = tuple(Decimal(part) for part in found.numbers)
-            yield Token((*found.shows, *numbers), (*found.asks, *numbers), match.start(), match.end(), numbers)
-        else:
-            for part in _BASIC.finditer(text, match.start(), match.end()):
-                yield from _basic(part, text)
+def _unlisted(match: re.Match[str]) -> str:
+    """A digit with a point or bracket opens a line, or stands free with a bracket: it only counts what follows."""
+    before = match.string[max(0, match.start() - 10) : match.start()]
+    opens = _OPENS.search(before) is not None if len(before) < 10 or "\n" in before else False
+    free = match[0].endswith(")") and before[-1:].isspace()
+    return "  " if opens or free else match[0]
 
 
-def _basic(match: re.Match[str], text: str) -> Iterator[Token]:
-    start, end = match.span()
-    if run := match["cjk"]:
-        for size in (2, 3):
-            for at in range(len(run) - size + 1):
-                key = (f"c:{run[at : at + size]}",)
-                yield Token(key if size == 3 else (), key, start + at, start + at + size)
-    elif match["grouped"]:
-        yield _number(Decimal(match["grouped"].replace(",", "")), text, start, end)
-    else:
-        yield from _word(match["word"], text, start, end)
+def grams(runs: set[str], size: int) -> set[Key]:
+    """The CJK runs of this length, as keys."""
+    return {f"c:{run[at : at + size]}" for run in runs for at in range(len(run) - size + 1)}
 
 
-def _word(word: str, text: str, start: int, end: int) -> Iterator[Token]:
-    if _NUMBER.fullmatch(word):
-        yield _number(Decimal(word), text, start, end)
-    elif pair := _RANGE.fullmatch(word):
-        yield _number(Decimal(pair[1]), "", start, end)
-        yield _number(Decimal(pair[2]), text, start, end)
-    else:
-        key = (f"w:{word.lstrip('+-').casefold()}",)
-        numbers = tuple(_worth(word))
-        yield Token((*key, *numbers) if _is_distinctive(word) else (), (*key, *numbers), start, end, numbers)
-
-
-def _worth(word: str) -> Iterator[Decimal]:
-    """What a token with letters is worth, if it is a number with a unit (or k), or in scientific notation."""
-    if unit := _UNIT.fullmatch(word):
-        yield Decimal(unit[1]) * _SCALES.get(unit[2].lower(), Decimal(1))
-    elif _SCIENTIFIC.fullmatch(word):
-        yield Decimal(word)
-
-
-def _number(value: Decimal, text: str, start: int, end: int) -> Token:
-    scale = _SCALE.match(text, end)
-    if scale:
-        value *= _SCALES[(scale[1] or scale[2]).lower()]
-    values = (value, value * _HUNDREDTH) if _PERCENT.match(text, end) else (value,)
-    return Token(values, values, start, end, values)
-
-
-def _is_distinctive(word: str) -> bool:
-    if _INNER.search(word):
-        return len(word) > 2 or not (word.isalpha() and word.isupper())
-    return len(word) >= _LEAST_LETTERS and word.casefold() not in STOP_WORDS
-
-
+_L: Final = "0-9A-Za-z\u00c0-\u024f"
 _LABEL: Final = re.compile(
     rf"\"[^\"\n]{{1,80}}\"\s?:"
     rf"|(?<![{_L}_.-])(?:[A-Za-z_][A-Za-z0-9_.-]{{0,60}}|[{CJK}]{{1,12}})\s?=(?!=)"
     rf"|(?:(?<=[\n|;,(\[{{/])|^)\s{{0,4}}(?:[A-Za-z_][A-Za-z_-]{{0,30}}|[{CJK}]{{1,8}})\s?:(?=\s?\S)"
 )
-_EDGE: Final = re.compile(r"[:=|,;/()\[\]{}<>《》【】「」\n]")
-_PAIR: Final = re.compile(f"[{CJK}]{{2}}")
+_EDGE: Final = r":=|,;/()\[\]{}<>《》【】「」"
+_PAIR: Final = re.compile(f"(?:(?<=[{_EDGE}])|^) {{0,4}}([{CJK}]{{2}}) {{0,4}}(?=[{_EDGE}]|$)")
 _PROSE: Final = re.compile("[。!?]")
 
 
@@ -157,7 +91,7 @@ def fields(value: Json) -> Iterator[str]:
 
 
 def content_fields(content: str) -> tuple[str, ...]:
-    """The values in what a tool returned: JSON, or text with its `key=` and `key:` blanked."""
+    """The values in what a tool returned: those of a JSON text, or the text itself."""
     if content.lstrip()[:1] in ("{", "["):
         try:
             return tuple(fields(json.loads(content, parse_int=str, parse_float=str, parse_constant=str)))
@@ -166,34 +100,51 @@ def content_fields(content: str) -> tuple[str, ...]:
     return (content,)
 
 
-def shown_in(content: str) -> Iterator[Token]:
-    """The distinctive values that an Observation shows."""
+def shown_in(content: str) -> tuple[set[Token], set[Key]]:
+    """The distinctive values that an Observation shows: tokens, and CJK runs of three or, as a whole field, of two."""
+    found: set[Token] = set()
+    runs: set[Key] = set()
     for field in content_fields(content):
-        text = _LABEL.sub(lambda match: " " * (len(match[0]) - 1) + match[0][-1], written(field))
-        yield from (token for token in tokens(text) if token.shows)
-        for line in text.split("\n"):
-            if _PROSE.search(line):
-                continue
-            for piece in _EDGE.split(line):
-                if _PAIR.fullmatch(piece.strip()):
-                    key = (f"c:{piece.strip()}",)
-                    yield Token(key, key, 0, 0)
+        text = _LABEL.sub(lambda match: match[0][-1], nfkc(field))
+        seen, written = tokens(text)
+        found.update(each for each in seen if each.shows)
+        runs |= grams(written, 3)
+        if written:
+            lines = (line for line in text.split("\n") if not _PROSE.search(line))
+            runs.update(f"c:{pair}" for line in lines for pair in _PAIR.findall(line))
+    return found, runs
 
 
 def shown(value: Json) -> frozenset[Key]:
     """The distinctive values of an input."""
-    return frozenset(key for field in fields(value) for token in shown_in(field) for key in token.shows)
+    keys: set[Key] = set()
+    for field in fields(value):
+        found, runs = shown_in(field)
+        keys |= runs
+        keys.update(key for each in found for key in each.shows)
+    return frozenset(keys)
 
 
 def asked(*texts: str) -> tuple[frozenset[Key], frozenset[tuple[Decimal, ...]]]:
-    """What these texts ask for: the keys of all their tokens, and their numbers."""
-    found = [token for text in texts for token in tokens(written(text))]
-    return frozenset(key for token in found for key in token.asks), frozenset(
-        token.numbers for token in found if token.numbers
-    )
+    """What these texts ask for: the keys of all their tokens and CJK runs, and their numbers."""
+    keys: set[Key] = set()
+    numbers: set[tuple[Decimal, ...]] = set()
+    for text in texts:
+        found, runs = tokens(text)
+        keys |= grams(runs, 2) | grams(runs, 3)
+        keys.update(key for each in found for key in each.asks)
+        numbers.update(each.numbers for each in found if each.numbers)
+    return frozenset(keys), frozenset(numbers)
 
 
 def places(plain: str) -> Iterator[tuple[tuple[Key, ...], int, int]]:
     """Where a normalised text spells values: their keys, start and end."""
-    for token in tokens(plain):
-        yield token.asks, token.start, token.end
+    known: dict[str, tuple[Key, ...]] = {}
+    for match in TOKEN.finditer(plain):
+        if match[0] not in known:
+            known[match[0]] = tuple(key for each in token(match[0]) for key in each.asks)
+        yield known[match[0]], match.start(), match.end()
+    for match in _CJK.finditer(plain):
+        for size in (2, 3):
+            for at in range(match.start(), match.end() - size + 1):
+                yield (f"c:{plain[at : at + size]}",), at, at + size
