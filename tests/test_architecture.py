@@ -20,7 +20,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"model", "toolbox", "stores"}),
     frozenset({"runner"}),
     frozenset({"assembly", "dispatch", "monitor"}),
-    frozenset({"agent", "worker"}),
+    frozenset({"agent", "health", "inbox", "worker"}),
     frozenset({"api", "cli"}),
     frozenset({"demo"}),
     frozenset({"__init__", "__main__"}),
@@ -44,6 +44,9 @@ BROAD_EXCEPTS: frozenset[str] = frozenset(
         "orchestrator.stores.writer:_one",
         "orchestrator.tool.threads:_serve",
         "orchestrator.toolbox.invoke:_run",
+        "orchestrator.toolbox.invoke:asks",
+        "orchestrator.worker.work:_hold",
+        "orchestrator.worker.work:_settled",
         "orchestrator.toolbox.load:_executed",
     }
 )

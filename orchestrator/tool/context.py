@@ -13,7 +13,8 @@ class Context:
     """One action of one run. `key` is the idempotency key ("run_id:action_id"): the same on every try, also after a crash.
 
     `attempt` counts tries from 1. `deadline` is in unix seconds, None without one. `token` is what `pending` was given, when a
-    waiting action is asked about again.
+    waiting action is asked about again. `callback` is a signed word, good once, with which a result may be reported later; ""
+    where nobody listens.
     """
 
     run_id: str
@@ -23,6 +24,7 @@ class Context:
     deadline: float | None = None
     tenant: str = ""
     token: str = ""
+    callback: str = ""
 
 
 _CONTEXT: ContextVar[Context] = ContextVar("orchestrator_tool_context")

@@ -32,6 +32,7 @@ class Tool:
 
     `threaded` functions are synchronous and run in a thread. `reconcile` takes the same arguments and says what became of an
     action that was begun and never observed (a ToolResult, a value, or None: unknown); `home` is where the tool was written.
+    `approval` takes them too and says whether a person must approve this very input.
     """
 
     spec: ToolSpec
@@ -40,6 +41,7 @@ class Tool:
     threaded: bool = False
     reconcile: Hook | None = None
     home: str = ""
+    approval: Callable[..., bool] | None = None
 
     @property
     def name(self) -> str:
@@ -63,7 +65,8 @@ def tool(
     Options, all by name: `name`, `description` (default: the docstring up to its arguments), `repeatable` (may run twice with
     the same input: the condition of any retry), `side_effect`, `timeout` in seconds (30), `facts` {label: JSON Pointer},
     `aliases`, `common` (default: by a word list), `trusted` (False: its results come from outside), `version`,
-    `requires_approval`, `reconcile` (a coroutine function). ConfigError says what to change.
+    `requires_approval`, `approval` (a plain function of the arguments: True when this input needs a person's approval),
+    `reconcile` (a coroutine function). ConfigError says what to change.
     """
     if function is None:
         return lambda decorated: _made(decorated, name, options)
@@ -92,6 +95,7 @@ def _made(function: Callable[..., Any], name: str | None, options: dict[str, Any
         "trusted",
         "version",
         "requires_approval",
+        "approval",
         "reconcile",
     }
     if unknown := set(options) - known:
@@ -100,12 +104,18 @@ def _made(function: Callable[..., Any], name: str | None, options: dict[str, Any
     hook = options.pop("reconcile", None)
     if hook is not None and not inspect.iscoroutinefunction(hook):
         raise ConfigError(f"{where}: reconcile must be an async function that takes the tool's arguments")
+    approval = options.pop("approval", None)
+    if approval is not None and (not callable(approval) or inspect.iscoroutinefunction(approval)):
+        raise ConfigError(
+            f"{where}: approval must be a plain function that takes the tool's arguments and gives a bool"
+        )
     description = options.pop("description", None) or described(function)
     if not description:
         raise ConfigError(f"{where}: the model chooses by the description; write a docstring")
     first = ToolSpec(name, description, arguments.schema, reconcilable=hook is not None)
     spec = _spec(first, options, where)
-    return Tool(spec, function, arguments, not inspect.iscoroutinefunction(function), hook, function.__module__)
+    threaded = not inspect.iscoroutinefunction(function)
+    return Tool(spec, function, arguments, threaded, hook, function.__module__, approval)
 
 
 def _spec(first: ToolSpec, options: Mapping[str, Any], where: str) -> ToolSpec:

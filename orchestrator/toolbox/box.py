@@ -17,7 +17,7 @@ from orchestrator.errors import CallError, ConfigError, Timeout
 from orchestrator.policy import ONCE, Ask, Guarded, Observer, RetryRules, Rules, guard, unobserved
 from orchestrator.tool import Context, Threads, Tool
 from orchestrator.toolbox.called import Called, Settled, called, failure
-from orchestrator.toolbox.invoke import Invocation, attempt
+from orchestrator.toolbox.invoke import Invocation, asks, attempt
 from orchestrator.toolbox.load import tools_at
 
 _AGAIN = RetryRules(attempts=3)
@@ -78,6 +78,16 @@ class Toolbox:
         tools = {name: tool for name, tool in self._tools.items() if name not in names}
         vars(fewer).update(_tools=tools, specs=tuple(tool.spec for tool in tools.values()))
         return fewer
+
+    def asks(self, action: Action) -> bool:
+        """Must a person approve this very input, by the tool's own rule? An input that does not fit the tool is not run anyway."""
+        tool = self._tools.get(action.tool)
+        if tool is None or tool.approval is None:
+            return False
+        try:
+            return asks(tool, tool.arguments.read(action.input))
+        except CallError:
+            return False
 
     async def call(
         self, action: Action, *, context: Context, limit: int = 8000, secrets: tuple[str, ...] = ()

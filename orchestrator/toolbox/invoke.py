@@ -57,6 +57,14 @@ async def attempt(ask: Ask[Invocation], threads: Threads) -> Settled:
         raise
 
 
+def asks(tool: Tool, given: Mapping[str, Any]) -> bool:
+    """The tool's own rule on its checked arguments. A rule that fails asks: a person sees more than nobody."""
+    try:
+        return bool(tool.approval is not None and tool.approval(**given))
+    except Exception:  # noqa: BLE001  a rule is as foreign as its tool
+        return True
+
+
 async def _put_away(task: asyncio.Task[Any]) -> None:
     await asyncio.wait((task,), timeout=GRACE)
     if not task.done():

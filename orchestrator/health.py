@@ -1,0 +1,88 @@
+"""/healthz, /readyz and /metrics, served from a thread of its own: a stuck event loop can still be seen from outside.
+
+`/healthz` says that the process lives, `/readyz` whether it should be given work (503 and the reason otherwise), `/metrics` is
+Prometheus's text format, rendered off the loop. Everything else is 404; nothing is written, no body is read.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from orchestrator.errors import ConfigError
+
+PATIENCE = 5.0
+"""Seconds that a client has to send its request."""
+TEXT = "text/plain; charset=utf-8"
+
+Problem = Callable[[], str | None]
+"""Why no work should be given to this process; None: it is ready. Called from another thread."""
+
+
+@contextmanager
+def serve(host: str, port: int, problem: Problem, metrics: Callable[[], bytes] = generate_latest) -> Iterator[str]:
+    """Serve while the block lasts; gives the URL. Port 0 takes a free one. ConfigError when the address cannot be had."""
+
+    class Handler(_Handler):
+        asked = staticmethod(problem)
+        rendered = staticmethod(metrics)
+
+    try:
+        server = _Server((host, port), Handler)
+    except (OSError, OverflowError) as error:
+        raise ConfigError(
+            f"worker.host, worker.port: {host}:{port} cannot be served: {error}; choose another"
+        ) from error
+    thread = threading.Thread(target=server.serve_forever, args=(0.1,), name="health", daemon=True)
+    thread.start()
+    try:
+        yield f"http://{host}:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    allow_reuse_address = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that went away in the middle is no news."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = PATIENCE
+    server_version, sys_version = "orchestrator", ""
+    asked: Problem
+    rendered: Callable[[], bytes]
+
+    def do_GET(self) -> None:
+        """Answer one of the three paths."""
+        path = self.path.partition("?")[0]
+        if path == "/healthz":
+            self._say(HTTPStatus.OK, b"ok\n")
+        elif path == "/readyz":
+            problem = self.asked()
+            status = HTTPStatus.OK if problem is None else HTTPStatus.SERVICE_UNAVAILABLE
+            self._say(status, f"{problem or 'ready'}\n".encode())
+        elif path == "/metrics":
+            self._say(HTTPStatus.OK, self.rendered(), CONTENT_TYPE_LATEST)
+        else:
+            self._say(HTTPStatus.NOT_FOUND, b"/healthz, /readyz, /metrics\n")
+
+    def _say(self, status: HTTPStatus, body: bytes, kind: str = TEXT) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Probes come every few seconds; they are not logged."""
