@@ -14,6 +14,7 @@ _BLANK = re.compile(r"[ \t\r\n\f\v\xa0\u3000\ufeff\u200b]+")
 _WORD = re.compile(r"[^\W\d]\w*")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])", re.ASCII)
 _RUN = {'"': re.compile(r'[^"\\\x00-\x1f]+'), "'": re.compile(r"[^'\"\\\x00-\x1f]+")}
+_OPEN_END = re.compile(r"[-+.\w]*|/")
 _HEX = re.compile(r"[0-9a-fA-F]+")
 _CONSTANTS: Final = {"True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null"}
 
@@ -77,12 +78,16 @@ def token(text: str, at: int) -> tuple[str, int]:
     word = _WORD.match(text, at)
     if word:
         if word[0] not in _CONSTANTS:
-            raise Refused(f"the word {word[0][:40]} stands in the JSON arguments without quotes")
+            raise Refused(
+                f"the word {word[0][:40]} stands in the JSON arguments without quotes",
+                truncated=word.end() == len(text),
+            )
         return _CONSTANTS[word[0]], word.end()
     number = _NUMBER.match(text, at)
     if number:
         return number[0], number.end()
-    raise Refused(f"the JSON arguments hold the unexpected character {char!r}")
+    open_end = _OPEN_END.fullmatch(text, at) is not None
+    raise Refused(f"the JSON arguments hold the unexpected character {char!r}", truncated=open_end)
 
 
 def _string(text: str, start: int) -> tuple[str, int]:
@@ -119,4 +124,7 @@ def _escape(text: str, at: int, quote: str) -> tuple[str, int]:
     hexes = _HEX.fullmatch(text, at + 2, at + 2 + digits) if digits else None
     if hexes and len(hexes[0]) == digits:
         return f"\\u{hexes[0]:0>4}", at + 2 + digits
-    raise Refused(f"the escape \\{code} in a string of the JSON arguments is not valid JSON", truncated=not code)
+    raise Refused(
+        f"the escape \\{code} in a string of the JSON arguments is not valid JSON",
+        truncated=at + 2 + digits > len(text),
+    )

@@ -6,6 +6,7 @@ Law: for a text without an orphan `</think>`, reading what was kept at the cut a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -17,6 +18,7 @@ from orchestrator.core.text.words import Kind
 _HELD: Final = 64  # characters of a line's beginning that may still become a label
 _CHECKS: Final = 32  # looks at the whole text that may find nothing, so that hostile streams stay linear
 _LONGEST_TAG: Final = 64
+_QUOTES = re.compile('["`“]')
 
 
 class Cut:
@@ -27,8 +29,9 @@ class Cut:
         self._prefilled = prefilled
         self._pieces: list[str] = []
         self._length = 0
-        self._line = ""
-        self._line_start = 0
+        self._tail = ""
+        self._before = 0
+        self._quoted = False
         self._held = ""
         self._looked = -1
         self._checks = 0
@@ -57,28 +60,41 @@ class Cut:
 
     def _take(self, piece: str) -> str:
         """A piece that holds at most one line end, at its own end."""
-        scan = self._line[-_LONGEST_TAG:] if len(self._line) > _HELD * 4 else self._line
-        at = self._length - len(scan)
+        ended = piece.endswith(("\n", "\r"))
         self._pieces.append(piece)
         self._length += len(piece)
-        self._line += piece
         self._held += piece
-        for mark in marks(scan + piece):
-            start = at + mark.start
-            if start > self._looked and not mark.bare and mark.kind in (Kind.OBSERVATION, Kind.QUESTION):
-                self._looked = start
-                if self._certain():
-                    self.over = True
-                    return self._held[: max(0, len(self._held) - (self._length - start))]
-        if piece.endswith(("\n", "\r")):
-            self._line = ""
-            return self._show(len(self._held))
-        return self._show(self._safe())
+        seen = self._tail + piece
+        lead = "." if self._before else ""
+        for mark in marks(lead + seen):
+            start = self._length - len(seen) + mark.start - len(lead)
+            if mark.kind not in (Kind.OBSERVATION, Kind.QUESTION) or mark.bare or start <= self._looked:
+                continue
+            quoted = self._quoted or _QUOTES.search(seen, 0, mark.start - len(lead))
+            if not ended and (not mark.coloned if mark.label else quoted):
+                continue
+            self._looked = start
+            if self._certain():
+                self.over = True
+                return self._held[: max(0, len(self._held) - (self._length - start))]
+        self._turn("" if ended else seen)
+        return self._show(len(self._held) if ended else self._safe())
+
+    def _turn(self, seen: str) -> None:
+        """Remember the current line: its end, how much stands before that, and whether a quote does."""
+        if not seen:
+            self._tail, self._before, self._quoted = "", 0, False
+            return
+        gone = len(seen) - _LONGEST_TAG if len(seen) > 4 * _HELD else 0
+        self._quoted = self._quoted or _QUOTES.search(seen, 0, gone) is not None
+        self._before += gone
+        self._tail = seen[gone:]
 
     def _safe(self) -> int:
         """How much of what is held cannot become the beginning of a label or tag any more."""
-        if len(self._line) < _HELD:
-            return max(0, len(self._held) - len(self._line))
+        line = self._before + len(self._tail)
+        if line < _HELD:
+            return max(0, len(self._held) - line)
         opened = max(self._held.rfind(char, -_LONGEST_TAG) for char in "<[✿")
         return opened if opened >= 0 else len(self._held)
 

@@ -12,8 +12,8 @@ from typing import Final
 from orchestrator.core.spec import Json, JsonObject, ToolSpec
 
 _COMMON: Final = r"""
-thought ::= [^\n\r\[\]] [^\n\r]{0,600}
-answer ::= [^\n\r\[\]]{1,2000}
+thought ::= [^\n\r\[\]] [^\n\r]{0,400}
+answer ::= [^\n\r\[\]]{1,800}
 ws ::= " "?
 char ::= [^"\\\x7F\x00-\x1F] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4})
 string ::= "\"" char* "\""

@@ -65,7 +65,8 @@ _FENCE = re.compile(rf"{_B}*+(`{{3,}}|~{{3,}})([^`\n]*)\Z")
 class Mark:
     """`text[start:end]` announces `kind`. `label`: at a line's start, else a tag or token. `bold`: the line began with `**`.
 
-    `bare`: the label alone on its line, without a colon; only after an Action does that mean anything.
+    `bare`: the label alone on its line, without a colon; only after an Action does that mean anything. `coloned`: its colon makes
+    it a label, so the rest of the line cannot change that.
     """
 
     kind: Kind
@@ -75,6 +76,7 @@ class Mark:
     label: bool = True
     bold: bool = False
     bare: bool = False
+    coloned: bool = False
 
 
 def marks(text: str, start: int = 0) -> Iterator[Mark]:
@@ -130,7 +132,7 @@ def _label(line: str, at: int) -> Mark | None:
     end = at + (_unhidden(head, found.end()) if hidden else found.end())
     kind = _KIND_OF[re.sub(r"[ \t_-]", "", found["word"]).casefold()]
     bold = "**" in found["marks"] and not found["bold"] and not found["tail"]
-    return Mark(kind, at, end, found["word"], bold=bold, bare=bare)
+    return Mark(kind, at, end, found["word"], bold=bold, bare=bare, coloned=bool(found["colon"]))
 
 
 def _unhidden(head: str, seen: int) -> int:

@@ -44,7 +44,7 @@ def part(text: str) -> Parted:
     line = _Line(text)
     at = 0
     for tag in _TAG.finditer(text):
-        if _channel_call(tag) or (not inside and line.quotes(tag.start(), tag.end())):
+        if _channel_call(tag) or (not inside and line.quotes(tag.start(), tag.end(), at)):
             continue
         opens = _opens(tag)
         if opens is None:
@@ -97,10 +97,17 @@ class _Line:
         self._ends: dict[str, int] = {}
         self._acts = False
 
-    def quotes(self, start: int, end: int) -> bool:
-        """Whether the tag at `start` is quoted on its line, or stands in the value of an Action, its input or a Final."""
+    def quotes(self, start: int, end: int, since: int) -> bool:
+        """Whether the tag at `start` is quoted on its line, or stands in the value of an Action, its input or a Final.
+
+        What came before `since`, the end of the last tag that counted, does not matter.
+        """
         if start >= self._stop:
             self._turn_to(start)
+        if since > self._start:
+            self._start = self._seen = since
+            self._odd = dict.fromkeys(self._odd, False)
+            self._acts = False
         for quote in self._odd:
             self._odd[quote] ^= self._text.count(quote, self._seen, start) % 2 == 1
         self._seen = start

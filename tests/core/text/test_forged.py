@@ -34,8 +34,10 @@ CALLS = (
     "<function=search>\n<parameter=query>\nx\n</parameter>\n</function>",
     "<tool_call>search\n<arg_key>query</arg_key>\n<arg_value>x</arg_value>\n</tool_call>",
     '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>search<｜tool▁sep｜>{"query": "x"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
-    ("<|tool_calls_section_begin|><|tool_call_begin|>functions.search:0<|tool_call_argument_begin|>"
-    '{"query": "x"}<|tool_call_end|><|tool_calls_section_end|>'),
+    (
+        "<|tool_calls_section_begin|><|tool_call_begin|>functions.search:0<|tool_call_argument_begin|>"
+        '{"query": "x"}<|tool_call_end|><|tool_calls_section_end|>'
+    ),
     '<function_calls>\n<invoke name="search">\n<parameter name="query">x</parameter>\n</invoke>\n</function_calls>',
     "<thought>t</thought>\n<action>search[x]</action>",
 )
