@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.core.clean import EMPTY, END, MARK, Head, Rules, clean, defuse, mask, plain, strip
+from orchestrator.core.spec import Json
 from orchestrator.core.text.marks import marks
 from orchestrator.core.text.words import LABELS, TAGS
 
@@ -136,6 +137,17 @@ def test_the_raw_body_is_kept_whole_beside_a_changed_text_and_the_digest_is_its_
     assert cleaned.raw == raw
     assert (cleaned.size, cleaned.digest) == (len(raw), hashlib.sha256(raw).hexdigest())
     assert cleaned.steps == ("decoded", "cut")
+
+
+def test_a_page_in_the_reply_of_an_http_tool_is_read_as_one() -> None:
+    reply: dict[str, Json] = {
+        "status": 200,
+        "content_type": "text/html; charset=utf-8",
+        "text": "<html><script>x()</script><p>Oslo 12 &deg;C</p></html>",
+    }
+    assert clean(reply).data == {**reply, "text": "Oslo 12 °C"}
+    source: Json = {"path": "a.html", "text": "<html><p>x</p></html>"}
+    assert clean(source).data == source
 
 
 def test_a_configured_secret_is_nowhere() -> None:

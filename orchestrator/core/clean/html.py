@@ -36,12 +36,16 @@ _FRAGMENT = re.compile(
 _GAPS = re.compile(r"\n{3,}")
 _BLANKS = re.compile(r"[ \t\r\n\f]+")
 _STATUS = re.compile(r"\s*(?:HTTP\s*)?(?:Error\s*)?(?:HTTP\s*)?([45]\d\d)\b[\s:|–—-]*(.{0,60})", re.IGNORECASE)
+_WAITING = re.compile(
+    r"loading|javascript|please wait|just a moment|one moment|redirecting|checking your browser|加载中|载入中|正在加载|请稍候|请启用|読み込み中",
+    re.IGNORECASE,
+)
 _FED = 1_500_000
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is to be read on a page. `scripted`: it has scripts and next to no text. `error`: the HTTP status its title admits.
+    """What is to be read on a page. `scripted`: it has scripts and no text, or only words that ask to wait. `error`: the HTTP status its title admits.
 
     `unread` characters at the end were not looked at.
     """
@@ -74,7 +78,12 @@ def read_page(html: str, enough: int = 200_000) -> Page:
     status = _status(title)
     words = len(re.sub(r"\W+", "", text)) - len(re.sub(r"\W+", "", title + reading.noscript))
     shown = f"Title: {title}\n{text}" if title else text
-    return Page(shown, reading.scripts > 0 and words < 40, status, len(html) - reading.at)
+    return Page(
+        shown,
+        reading.scripts > 0 and (words <= 0 or (words < 60 and _WAITING.search(text) is not None)),
+        status,
+        len(html) - reading.at,
+    )
 
 
 def _status(title: str) -> int | None:

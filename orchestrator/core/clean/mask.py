@@ -46,9 +46,10 @@ _NAMED = re.compile(
     r"|session[_-]?token|client[_-]?secret|private[_-]?key|account[_-]?key|credential|密码|口令|密钥)"
     r"(?P<quoted>[\"']?)[ \t]{0,4}[:=：][ \t]{0,4}(?P<quote>[\"']?)(?P<value>(?:[^\s\"'\\<>,;&{}\[\]()（），；。]|\\[^\"'\s]){6,512})"
 )
+_PLAIN_NEEDLES = ("AKIA", "ASIA", "AKID", "LTAI", "AIza")
 _NEEDLES = (
     *("sk-", "sk_", "rk_", "rk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glrt-"),
-    *("AKIA", "ASIA", "AKID", "LTAI", "AIza", "ya29.", "xox", "xapp-", "eyJ", "hf_", "npm_", "pypi-", "gsk_", "xai-"),
+    *("ya29.", "xox", "xapp-", "eyJ", "hf_", "npm_", "pypi-", "gsk_", "xai-"),
     *("SG.", "whsec_", "dop_v1_", "shpat_", "shpca_", "shppa_", "shpss_", "r8_", "AGE-SECRET-KEY-"),
 )
 _NAMES = ("pass", "pwd", "secret", "key", "token", "credential")
@@ -107,7 +108,8 @@ def _shapes(text: str) -> str:
 
 def _long_runs(text: str, low: str) -> str:
     """Secrets with at least 16 characters in a row that could be of a token."""
-    if any(needle in text for needle in _NEEDLES):
+    signs = "-" in text or "_" in text or "." in text
+    if any(needle in text for needle in _PLAIN_NEEDLES) or (signs and any(needle in text for needle in _NEEDLES)):
         text = _TOKEN.sub(MASK, text)
     if "://" in text:
         text = _HOOK.sub(_value_masked, text)

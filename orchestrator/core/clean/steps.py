@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from orchestrator.core.clean import shape
@@ -134,6 +134,10 @@ def json_read(draft: Draft) -> Draft:
         return draft
     if len(found.text) > shape.LARGEST:
         return replace(draft, json=None)
+    read = _page_in(found.value, draft.rules.limit)
+    if read is not None:
+        draft = draft.then("html", read.text)
+        found = read
     try:
         found = _without_tricks(found, draft.rules.secrets, masked=found.text == draft.text)
     except RecursionError:
@@ -141,6 +145,17 @@ def json_read(draft: Draft) -> Draft:
     draft = replace(draft.then("json", found.text), json=found, checked=True)
     failed, code = shape.confession(found.value)
     return draft.failed(code) if failed else draft
+
+
+def _page_in(value: Json, limit: int) -> shape.Parsed | None:
+    """A reply of an HTTP tool, `{"content_type": "text/html", "text": ...}`, with the page's visible text in the page's place."""
+    if not isinstance(value, Mapping) or "html" not in str(value.get("content_type", "")):
+        return None
+    for name in ("text", "body", "content"):
+        if isinstance(html := value.get(name), str) and is_html(html, "text/html"):
+            page = read_page(html, enough=limit * 8 + 4096)
+            return shape.write({**value, name: f"{_SHELL}\n{page.text}" if page.scripted else page.text})
+    return None
 
 
 def _without_tricks(found: shape.Parsed, secrets: tuple[str, ...], *, masked: bool) -> shape.Parsed:
