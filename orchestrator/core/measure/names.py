@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Final, TypeAlias
 
 from orchestrator.core.measure.clauses import CJK, Text, normalise
@@ -31,6 +32,7 @@ Place: TypeAlias = tuple[str, int, int]
 """A tool's name, and start and end of where it is spelled."""
 
 _LONGEST: Final = 128  # providers allow 64; a name that a model made up can have any length
+_ENOUGH: Final = 4096  # a Thought that names tools more often is noise: what follows is not looked at
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _JOINT: Final = re.compile(r"[\s_-]+")
 _SEPARATOR: Final = "[_ -]?"
@@ -80,7 +82,9 @@ class Names:
 
     def find(self, text: Text, meant: Callable[[int, int], bool] | None = None) -> tuple[Place, ...]:
         """Where the tools are named, the longest name first come. `meant` says whether a common word means the tool (default: yes)."""
-        found = [match.span("name") for pattern in self._patterns for match in pattern.finditer(text.plain)]
+        found = [
+            match.span("name") for pattern in self._patterns for match in islice(pattern.finditer(text.plain), _ENOUGH)
+        ]
         found.sort(key=lambda span: (span[0] - span[1], span[0]))
         taken = bytearray(len(text.plain)) if found else bytearray()
         places: list[Place] = []

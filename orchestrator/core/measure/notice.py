@@ -51,8 +51,10 @@ _FULL: Final = {
 _COMPOUND: Final = re.compile(either(COMPOUNDS))
 _FAILURE: Final = re.compile(either(FAILURE))
 _MARKER: Final = re.compile(either((*MARKERS, *FAILURE)))
-_PHRASE: Final = re.compile(either({*FAILURE, *(word for spoken in WORDS.values() for word in spoken)}))
 _NOT: Final = re.compile(f"{_W}(?:no|(?:can)?not|without|never){_E}|没有|没|无|未|不是|并非")
+_PHRASES: Final = {*FAILURE, *(phrase for spoken in WORDS.values() for phrase in spoken)}
+_NEGATIVE: Final = re.compile(either(phrase for phrase in _PHRASES if _NOT.search(phrase)))
+"""The phrases of the table that hold a negation, which negates nothing else."""
 _LACK: Final = frozenset({"no", "without", "没有", "无"})
 _PERMISSION: Final = re.compile("permission|权限")
 _DIRECTLY: Final = re.compile(f"{_W}(?:is|was|gave|got|returned) (?:an? )?$")
@@ -101,7 +103,7 @@ class Said:
 
     def a_failure(self) -> bool:
         """Does a failure word count?"""
-        return bool(self._failures.starts)
+        return self.has(_FAILURE)
 
     def a_failure_beside(self, naming: Spans) -> bool:
         """Does a failure word count in a clause that names the call?"""
@@ -144,7 +146,7 @@ class Said:
     @cached_property
     def _negations(self) -> tuple[Spans, Spans]:
         """The negations that are no part of a phrase, and those of them that negate a permission."""
-        phrases = self.text.find(_PHRASE)
+        phrases = self.text.find(_NEGATIVE)
         found = [match for match in _NOT.finditer(self.text.plain) if not phrases.covers(match.start())]
         return spans(match.span() for match in found), spans(match.span() for match in found if match[0] not in _LACK)
 

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Final
 
 from orchestrator.core.measure.clauses import CJK, nfkc
-from orchestrator.core.measure.moments import MOMENT, moment
+from orchestrator.core.measure.moments import MOMENT, Moment, moment
 from orchestrator.core.measure.tokens import SIGN, TOKEN, Key, Token, of_moment, token
 from orchestrator.core.spec import Json
 
@@ -30,16 +30,18 @@ def tokens(text: str) -> tuple[set[Token], set[str]]:
     """The distinct tokens of a text, and its distinct CJK runs."""
     found: set[Token] = set()
     plain = _prepared(text)
+    known: dict[str, Moment | None] = {}
     pieces: list[str] = []
     done = 0
     for match in MOMENT.finditer(plain):
-        known = moment(match)
-        if known:
-            found.add(of_moment(known))
+        if match[0] not in known:
+            known[match[0]] = moment(match)
+        if known[match[0]]:
             pieces.append(plain[done : match.start()])
             done = match.end()
     pieces.append(plain[done:])
     plain = " ; ".join(pieces)
+    found.update(of_moment(each) for each in known.values() if each)
     found.update(each for piece in set(TOKEN.findall(plain)) for each in token(piece))
     return found, set() if plain.isascii() else set(_CJK.findall(plain))
 
