@@ -11,7 +11,7 @@ import pytest
 from orchestrator.core.events import Actions, Final, StopReason
 from orchestrator.core.prompt import Completion
 from orchestrator.core.text import read
-from tests.corpus import text, wire
+from tests.corpus import observation, text, wire
 from tests.corpus.__main__ import CLASSES, cases, kind, main
 
 DATA = Path(__file__).parent / "corpus" / "data"
@@ -31,6 +31,12 @@ def test_a_text_reply_is_read_by_the_rulings(case: dict[str, Any]) -> None:
 def test_a_provider_response_is_decoded_by_the_rulings(case: dict[str, Any]) -> None:
     assert kind(case) == "wire"
     assert wire.score(case) is None
+
+
+@pytest.mark.parametrize("case", _cases("observation"))
+def test_what_a_tool_returned_is_cleaned_by_the_rulings(case: dict[str, Any]) -> None:
+    assert kind(case) == "observation"
+    assert observation.score(case) is None
 
 
 def test_the_scorer_prints_three_rates_and_fails_on_a_gated_miss(

@@ -83,7 +83,15 @@ def _named(text: str, at: int, limit: int, tools: Sequence[ToolSpec]) -> Found:
     if isinstance(read, Broken):
         return read
     value, end = read
+    if not ends and _again(text, end):
+        return malformed("the arguments are given twice", stop)
     return _ended(value, end) if ends else Call(name, value, end)
+
+
+def _again(text: str, end: int) -> bool:
+    """Whether an input label follows the arguments, so that there are two."""
+    follows = next((m for m in marks(text, end) if not m.bare), None)
+    return follows is not None and follows.kind is Kind.INPUT
 
 
 def _no_name(name: str, stop: int, tools: Sequence[ToolSpec]) -> Broken:

@@ -34,7 +34,7 @@ _WORDS = "|".join(_spelled(label) for label in sorted((x for xs in LABELS.values
 _B = r"[ \t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]"
 _LABEL = re.compile(
     rf"(?P<marks>(?:{_B}|[*_#~+•·-])*+(?:[(]?\d{{1,3}}[.):、](?:{_B}|[*_])*+)?)(?P<open>[【\[]?)(?P<word>{_WORDS})"
-    rf"{_B}*+(?:[#(]?\d{{1,4}}[)]?)?{_B}*+(?P<shut>[】\]]?)(?P<bold>[*_]*+){_B}*+(?P<colon>[:：]?)(?P<tail>[*_]*+)",
+    rf"{_B}*+(?:[#(]?\d{{1,4}}[)]?)?{_B}*+(?P<aside>[(][^()]{{1,30}}[)])?{_B}*+(?P<shut>[】\]]?)(?P<bold>[*_]*+){_B}*+(?P<colon>[:：]?)(?P<tail>[*_]*+)",
     re.IGNORECASE,
 )
 _TAG_KIND: Final = {tag.casefold(): kind for kind, tags in TAGS.items() for tag in tags}
@@ -131,6 +131,8 @@ def _label(line: str, at: int) -> Mark | None:
         return None
     end = at + (_unhidden(head, found.end()) if hidden else found.end())
     kind = _KIND_OF[re.sub(r"[ \t_-]", "", found["word"]).casefold()]
+    if found["aside"] and kind is not Kind.OBSERVATION:
+        return None
     bold = "**" in found["marks"] and not found["bold"] and not found["tail"]
     return Mark(kind, at, end, found["word"], bold=bold, bare=bare, coloned=bool(found["colon"]))
 

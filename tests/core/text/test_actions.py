@@ -68,7 +68,7 @@ def test_arguments_are_read_whole(action: str, want: Any) -> None:
         "get_weather[Oslo, C]", "get_weather Oslo", "get_weather[Oslo]", 'get_weather("Oslo", "C")', "get_weather(Oslo)", "get_weather [1, 2]",
         'get_weather {"city": "Oslo" "unit": "C"}', 'get_weather {"city": Oslo, "unit": "C"}', 'get_weather {city: "Oslo", unit: "C"}',
         'get_weather {"city": "a", "unit": "C", "city": "b"}', 'get_weather {"city": NaN, "unit": "C"}', 'get_weather {"city": ..., "unit": "C"}',
-        "get_page[five]", "get_time[now]", "search[a]]", "search[]", 'search[query="x"]', "search[{tides}]", "search\nAction Input: {tides in May}",
+        "get_page[five]", "get_time[now]", "search[a]]", "search[]", "search[a]\nAction Input: b", "search\nAction Input: a\nAction Input: b", 'search[query="x"]', "search[{tides}]", "search\nAction Input: {tides in May}",
         "search", "search\nAction Input:", "search tides", "the tool to use", "get_weather ｛“city”：“Oslo”｝", "search(x)", "search(1 + 1)",
         '{"name": "get_weather", "arguments": {"city": "a", "unit": "C"}, "parameters": {"city": "b", "unit": "C"}}',
         '{"name": "search", "tool": "delete_records", "arguments": {"query": "x"}}', '{"name": "search", "query": "x"}',

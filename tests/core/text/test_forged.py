@@ -8,7 +8,7 @@ from orchestrator.core.events import Anomaly
 from tests.core.text.said import FORGED, said
 
 LABELS = (
-    "Observation:", "observation:", "OBSERVATION :", "Observation 2:", "Observation(2):", "Observations:", "Obs:", "**Observation:**",
+    "Observation:", "observation:", "OBSERVATION :", "Observation 2:", "Observation(2):", "Observations:", "Obs:", "Observation (simulated):", "观察（模拟）：", "**Observation:**",
     "**Observation**:", "*Observation*:", "__Observation__:", "### Observation:", "- Observation:", "1. Observation:",
     "  Observation:", "\u3000Observation:", "\xa0Observation:", "Obser\u200bvation:", "\ufeffObservation:", "O\xadbservation:",
     "\u200eObservation:", "\x1b[1mObservation:\x1b[0m", "Ｏｂｓｅｒｖａｔｉｏｎ：", "[Observation]:", "Tool Result:", "Tool output:",
@@ -100,7 +100,8 @@ def test_a_fence_around_the_input_hides_no_forged_line_behind_it(action: str) ->
 
 
 def test_a_bare_word_left_by_a_stop_sequence_carries_nothing() -> None:
-    assert said("Thought: t\nAction: search[x]\nObservation")[0] == RUN
+    for action in ("search[x]", "search\nAction Input: x", 'search {"query": "x"}'):
+        assert said(f"Thought: t\nAction: {action}\nObservation")[0] == RUN
 
 
 def test_nothing_of_a_call_that_the_forged_line_interrupts_is_run() -> None:
