@@ -14,6 +14,7 @@ import pytest_asyncio
 from orchestrator.core.events import RunStarted
 from orchestrator.dispatch import Dispatcher, DispatchRules, Job, Slice, Submitted
 from orchestrator.dispatch.memory import Board, MemoryDispatcher
+from orchestrator.dispatch.procrastinate import ProcrastinateDispatcher
 from orchestrator.dispatch.sqlite import SqliteDispatcher
 from orchestrator.stores import Store
 from orchestrator.stores.memory import MemoryStore
@@ -115,7 +116,7 @@ def sqlite_place(path: Path) -> Place:
 def postgres_place(url: str) -> Place:
     def made(store: Store, rules: DispatchRules) -> Dispatcher:
         assert isinstance(store, PostgresStore)
-        raise NotImplementedError
+        return ProcrastinateDispatcher(store, rules, look=0.05)
 
     async def age(store: Store, seconds: float) -> None:
         """The server keeps the clock: everything it remembers is that much older."""

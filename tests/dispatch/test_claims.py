@@ -200,9 +200,8 @@ async def test_reconcile_heals_a_lost_line_and_leaves_live_runs_alone(place: Pla
         await place.lose(one, await place.store(), name)
     assert await one.reconcile(now=place.now) == 2
     assert await one.reconcile(now=place.now) == 0
-    has = frozenset({"agent:default@1"})
     assert await place.names(one) == ["queued"]
-    assert sorted(await place.names(one, has=has)) == ["alone", "lost"]
+    assert sorted(await place.names(one, has=frozenset({"agent:default@1"}))) == ["alone", "lost"]
     await one.done(lost)
     await (await place.store()).append("held", 1, [ActionStarted("1.0")], at=place.now, epoch=held.epoch)
 

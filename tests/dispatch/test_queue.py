@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
-from orchestrator.core.events import RunEnded, RunStarted
-from orchestrator.core.events import Outcome
+from orchestrator.core.events import Outcome, RunEnded, RunStarted
 from orchestrator.core.spec import AgentSpec, ToolSpec
 from orchestrator.dispatch import Depth, DispatchRules, Job, needs_of
 from orchestrator.errors import StoreError
@@ -91,9 +91,11 @@ async def test_a_delayed_run_waits_for_its_time(place: Place) -> None:
 
 async def test_take_waits_until_a_delayed_run_is_due(place: Place) -> None:
     one = await place.worker()
-    await place.submit(one, "soon", at=place.now + 0.2)
-    assert not await place.take(one)
+    place.now = time.time()
+    due = place.now + 0.2
+    await place.submit(one, "soon", at=due)
     assert [each.run_id for each in await place.take(one, wait=20)] == ["soon"]
+    assert time.time() >= due
 
 
 async def test_take_returns_when_another_process_submits(place: Place) -> None:
