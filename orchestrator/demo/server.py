@@ -188,24 +188,24 @@ def application(demo: Demo) -> web.Application:
 
 
 @asynccontextmanager
-async def serve(port: int = 0) -> AsyncIterator[Demo]:
-    """Serve on 127.0.0.1 until the block ends; port 0 takes a free one. `server.url` has no path: add `/v1` for OpenAI clients."""
+async def serve(port: int = 0, host: str = "127.0.0.1") -> AsyncIterator[Demo]:
+    """Serve until the block ends; port 0 takes a free one. `server.url` has no path: add `/v1` for OpenAI clients."""
     demo = Demo()
     runner = web.AppRunner(application(demo), access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, "127.0.0.1", port)
+        site = web.TCPSite(runner, host, port)
         await site.start()
-        demo.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        demo.url = f"http://{host}:{runner.addresses[0][1]}"
         yield demo
     finally:
         demo.ending.set()
         await runner.cleanup()
 
 
-async def forever(port: int) -> None:
+async def forever(port: int, host: str) -> None:
     """Serve until interrupted."""
-    async with serve(port) as demo:
+    async with serve(port, host) as demo:
         print(f"demo model server ({DISCLAIMER}) on {demo.url}", flush=True)  # noqa: T201
         await asyncio.Event().wait()
 
@@ -215,9 +215,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="orchestrator.demo.server", description="The demo model server. It is no language model."
     )
+    parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=18181)
+    given = parser.parse_args()
     try:
-        asyncio.run(forever(parser.parse_args().port))
+        asyncio.run(forever(given.port, given.host))
     except KeyboardInterrupt:
         return
 
