@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,9 @@ def cases(path: Path) -> Iterator[Case]:
 
 def case(row: dict[str, Any]) -> Case:
     expect = row["expect"]
-    tools = tuple(ToolName(each["name"], tuple(each["aliases"]), each["common"], each["side_effect"]) for each in row["tools"])
+    tools = tuple(
+        ToolName(each["name"], tuple(each["aliases"]), each["common"], each["side_effect"]) for each in row["tools"]
+    )
     turns = tuple(turn(each) for each in row["turns"])
     said = [
         {"turn": number, "tool": sample.tool, "result": sample.result.value}
@@ -42,7 +45,7 @@ def case(row: dict[str, Any]) -> Case:
     ]
     noticed = [
         {"turn": number, "id": sample.id, "result": sample.result.value}
-        for number, (each, after) in enumerate(zip(turns, turns[1:], strict=False), 1)
+        for number, (each, after) in enumerate(pairwise(turns), 1)
         for sample in error_observations(each, after, tools, row["goal"])
     ]
     bloat = step_bloat(turns, row["goal"], tools, row["protocol"], row["min_steps"], None)

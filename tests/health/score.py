@@ -41,7 +41,9 @@ def score(paths: Iterable[Path]) -> Score:
             total.runs += 1
             total.exact += case.minimum[0] == case.minimum[1]
             if case.minimum[0] != case.minimum[1]:
-                total.misses.append(f"{case.id}: step_bloat: expected {case.minimum[0]}, got {case.minimum[1]} ({case.why})")
+                total.misses.append(
+                    f"{case.id}: step_bloat: expected {case.minimum[0]}, got {case.minimum[1]} ({case.why})"
+                )
     return total
 
 
@@ -57,5 +59,7 @@ def table(total: Score) -> str:
     columns = (*VERDICTS, NONE)
     lines = ["expected \\ got".ljust(14) + "".join(name.rjust(12) for name in columns)]
     lines += [name.ljust(14) + "".join(str(total.pairs[name, got]).rjust(12) for got in columns) for name in columns]
-    lines += [f"{verdict} precision {total.precision(verdict):.3f} recall {total.recall(verdict):.3f}" for verdict in VERDICTS]
+    lines += [
+        f"{verdict} precision {total.precision(verdict):.3f} recall {total.recall(verdict):.3f}" for verdict in VERDICTS
+    ]
     return "\n".join([*total.misses, *lines, f"minimum exact {total.exact}/{total.runs}"])

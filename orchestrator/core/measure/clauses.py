@@ -54,10 +54,6 @@ class Spans:
         index = bisect_right(self.ends, high) - 1
         return (self.starts[index], self.ends[index]) if index >= 0 and self.starts[index] >= low else None
 
-    def count(self, low: int, high: int) -> int:
-        """How many of them start between the two?"""
-        return bisect_left(self.starts, high) - bisect_left(self.starts, low)
-
     def covers(self, at: int) -> bool:
         """Does this position lie in one of them?"""
         index = bisect_right(self.starts, at) - 1

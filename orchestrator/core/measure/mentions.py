@@ -49,6 +49,7 @@ _BRANCHES: Final = (
     (re.compile("要是"), re.compile("就")),
 )
 
+_FAR: Final = 80  # characters that three words may take
 _REACH: Final = 24  # characters before a verb that are looked at for an article
 _VERB: Final = re.compile(
     f"{_W}(?:call(?:s|ed|ing)?|us(?:es?|ed|ing)|invok(?:es?|ed|ing)|runs?|ran|running|tr(?:y|ies|ied|ying)){_E}|(?<![费信不])用(?!户)|执行"
@@ -100,10 +101,6 @@ class Signs:
         found = (match.span() for match in _VERB.finditer(plain))
         return spans(span for span in found if not _NOUN.search(plain, max(0, span[0] - _REACH), span[0]))
 
-    @cached_property
-    def _words(self) -> Spans:
-        return self.text.find(_WORD)
-
     def kind(self, start: int, end: int) -> Kind:
         """Plain, later or negated: negated wins."""
         low, high = self.text.clause(start)
@@ -132,7 +129,7 @@ class Signs:
     def _after_a_verb(self, start: int) -> bool:
         low, _ = self.text.clause(start)
         verb = self._verbs.last(low, start)
-        return verb is not None and self._words.count(verb[1], start) <= 2
+        return verb is not None and start - verb[1] <= _FAR and len(_WORD.findall(self.text.plain, verb[1], start)) <= 2
 
 
 def _ticked(plain: str) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,206 @@
+"""From entries to samples: `measure(run, entry)` is pure, so live series and a recomputation from stored traces are equal.
+
+An entry costs the same at step 2 as at step 2,000; only the end of an answered run looks at the whole of it, once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from orchestrator.core.clean import EMPTY, END
+from orchestrator.core.events import (
+    Actions,
+    Anomaly,
+    Attempt,
+    Entry,
+    Malformed,
+    ModelTurn,
+    Observation,
+    RunEnded,
+    RunStarted,
+)
+from orchestrator.core.events import Final as FinalAnswer
+from orchestrator.core.guard import REPEATED_ACTION
+from orchestrator.core.measure.bloat import Basis, BloatSample, step_bloat
+from orchestrator.core.measure.errors import error_observations
+from orchestrator.core.measure.gap import TurnText, thought_actions
+from orchestrator.core.measure.names import ToolName
+from orchestrator.core.measure.series import CODES, OTHER, SANITISERS, UNKNOWN, Sample
+from orchestrator.core.run import Run, Step
+
+REPEATED: Final = "repeated"
+NO_PROGRESS: Final = "no_progress"
+DECLARED_TOO_HIGH: Final = "declared_minimum_too_high"
+"""Kinds of anomalies besides those of a turn."""
+
+_FRAME: Final = re.compile(rf"\Astatus: (?:success|error)[^\n]*\n?|\n?{re.escape(END)}\s*\Z|{re.escape(EMPTY)}")
+_UNFLAGGED: Final = frozenset(
+    {
+        Anomaly.NO_ACTION,
+        Anomaly.EMPTY,
+        Anomaly.EMPTY_FINAL,
+        Anomaly.ACTION_IN_THINKING,
+        Anomaly.REFUSAL,
+        Anomaly.CONTENT_FILTERED,
+        Anomaly.PAUSED,
+    }
+)
+"""Turns that were read well and hold no call: what they announce is a narrated call."""
+
+
+def measure(run: Run, entry: Entry, learned: int | None = None) -> tuple[Sample, ...]:
+    """The samples of an entry, given the run before it. `learned` is the fewest steps that runs of its kind are known to take."""
+    match entry.event:
+        case ModelTurn() as turn:
+            return tuple(_turn(run, turn))
+        case Observation() as observation:
+            return tuple(_observation(run, observation))
+        case RunEnded() as ended:
+            return tuple(_ended(run, ended, learned))
+        case _:
+            return ()
+
+
+def turn_text(turn: ModelTurn, observations: tuple[Observation, ...] = ()) -> TurnText:
+    """A stored turn, and the Observations of its step, as the health metrics see them."""
+    intent = turn.intent
+    return TurnText(
+        turn.reasoning,
+        turn.thought,
+        intent.actions if isinstance(intent, Actions) else (),
+        intent.answer if isinstance(intent, FinalAnswer) else None,
+        _flags(turn) if isinstance(intent, Malformed) else (),
+        tuple(map(_unframed, observations)),
+    )
+
+
+def bloat(run: Run, learned: int | None = None) -> BloatSample | None:
+    """The step bloat of a run that is about to end, or has: None without a Final, or when nothing is seen to be used."""
+    if run.turn is None or not isinstance(run.turn.intent, FinalAnswer):
+        return None
+    turns = (*(turn_text(step.turn, step.observations) for step in run.steps), turn_text(run.turn))
+    start = run.start
+    return step_bloat(turns, start.goal, _tools(start), start.agent.protocol, start.min_steps, learned)
+
+
+def _flags(turn: ModelTurn) -> tuple[str, ...]:
+    odd = {*turn.anomalies, *((turn.intent.problem,) if isinstance(turn.intent, Malformed) else ())}
+    known = tuple(each.value for each in (Anomaly.MALFORMED, Anomaly.TRUNCATED, Anomaly.UNPARSED_MARKUP) if each in odd)
+    unread = isinstance(turn.intent, Malformed) and turn.intent.problem not in _UNFLAGGED
+    return known or (("malformed",) if unread else ())
+
+
+def _unframed(observation: Observation) -> Observation:
+    content = _FRAME.sub("", observation.content)
+    return Observation(observation.id, observation.tool, observation.status, content, observation.code)
+
+
+def _tools(start: RunStarted) -> tuple[ToolName, ...]:
+    return tuple(ToolName(spec.name, spec.aliases, spec.common, spec.side_effect) for spec in start.tools)
+
+
+def _model(run: Run, turn: ModelTurn | None) -> str:
+    return turn.model if turn is not None and turn.model in run.start.agent.models else OTHER
+
+
+def _tool(run: Run, name: str) -> str:
+    return name if any(spec.name == name for spec in run.start.tools) else UNKNOWN
+
+
+def _code(code: str | None) -> str:
+    return code if code in CODES else OTHER
+
+
+def _turn(run: Run, turn: ModelTurn) -> Iterator[Sample]:
+    agent = {"agent": run.start.agent.name}
+    model = {**agent, "model": _model(run, turn)}
+    labels = {**agent, "protocol": run.start.agent.protocol, "model": model["model"]}
+    yield Sample("orchestrator_turns_total", labels)
+    yield Sample("orchestrator_model_seconds", model, turn.seconds)
+    if turn.first_token is not None:
+        yield Sample("orchestrator_first_token_seconds", model, turn.first_token)
+    used = turn.usage
+    for kind, tokens in (
+        ("input", used.input_tokens),
+        ("output", used.output_tokens),
+        ("cached", used.cached_tokens),
+        ("reasoning", used.reasoning_tokens),
+    ):
+        if tokens:
+            yield Sample("orchestrator_tokens_total", {**model, "type": kind}, tokens)
+    if used.cost:
+        yield Sample("orchestrator_cost_total", model, used.cost)
+    yield from _retries(run, "model", turn.attempts)
+    for anomaly in turn.anomalies:
+        yield Sample("orchestrator_anomalies_total", {**model, "kind": anomaly.value})
+    yield from _health(run, turn, labels)
+
+
+def _health(run: Run, turn: ModelTurn, labels: dict[str, str]) -> Iterator[Sample]:
+    """What this turn says of its own Actions, and of the errors of the step before it."""
+    tools, goal = _tools(run.start), run.start.goal
+    now = turn_text(turn)
+    for said in thought_actions(now, tools, goal):
+        yield Sample("orchestrator_thought_actions_total", {**labels, "result": said.result.value})
+    if not run.steps:
+        return
+    before = run.steps[-1]
+    for noticed in error_observations(turn_text(before.turn, before.observations), now, tools, goal):
+        yield Sample("orchestrator_error_observations_total", {**labels, "result": noticed.result.value})
+    for _ in range(_corrections(before, turn)):
+        yield Sample("orchestrator_corrected_total", labels)
+
+
+def _corrections(before: Step, turn: ModelTurn) -> int:
+    """How many failed calls of the step before are made again by this turn with another input."""
+    if not isinstance(before.turn.intent, Actions) or not isinstance(turn.intent, Actions):
+        return 0
+    failed = {each.id for each in before.observations if each.status == "error"}
+    return sum(
+        any(each.tool == action.tool and each.input != action.input for each in turn.intent.actions)
+        for action in before.turn.intent.actions
+        if action.id in failed
+    )
+
+
+def _observation(run: Run, observation: Observation) -> Iterator[Sample]:
+    tool = _tool(run, observation.tool)
+    yield Sample("orchestrator_tool_seconds", {"tool": tool, "status": observation.status}, observation.seconds)
+    yield from _retries(run, "tool", observation.attempts)
+    for action in observation.sanitised:
+        yield Sample("orchestrator_sanitised_total", {"action": action if action in SANITISERS else OTHER})
+    if observation.status == "error":
+        yield Sample("orchestrator_tool_errors_total", {"tool": tool, "code": _code(observation.code)})
+    if observation.code == REPEATED_ACTION:
+        yield _anomaly(run, REPEATED)
+
+
+def _ended(run: Run, ended: RunEnded, learned: int | None) -> Iterator[Sample]:
+    agent = {"agent": run.start.agent.name}
+    outcome = {**agent, "outcome": ended.outcome.value}
+    steps = len(run.steps) + (run.turn is not None)
+    yield Sample("orchestrator_runs_total", outcome)
+    yield Sample("orchestrator_run_steps", outcome, steps)
+    yield from _retries(run, "model", ended.attempts)
+    if ended.outcome.value == NO_PROGRESS:
+        yield _anomaly(run, NO_PROGRESS)
+    found = bloat(run, learned)
+    if found:
+        yield Sample("orchestrator_step_bloat_ratio", {**agent, "basis": found.basis.value}, found.index)
+        if found.basis is Basis.DECLARED and found.minimum > found.actual:
+            yield _anomaly(run, DECLARED_TOO_HIGH)
+
+
+def _anomaly(run: Run, kind: str) -> Sample:
+    turn = run.turn or (run.steps[-1].turn if run.steps else None)
+    labels = {"agent": run.start.agent.name, "model": _model(run, turn), "kind": kind}
+    return Sample("orchestrator_anomalies_total", labels)
+
+
+def _retries(run: Run, kind: str, attempts: tuple[Attempt, ...]) -> Iterator[Sample]:
+    for attempt in attempts:
+        known = attempt.target in run.start.agent.models if kind == "model" else _tool(run, attempt.target) != UNKNOWN
+        target = attempt.target if known else OTHER if kind == "model" else UNKNOWN
+        yield Sample("orchestrator_retries_total", {"kind": kind, "target": target, "code": _code(attempt.code)})
