@@ -186,7 +186,8 @@ def make_toolbox(settings: Settings) -> Toolbox:
 
 def secrets_of(settings: Settings) -> tuple[str, ...]:
     """Every configured secret, to be masked in logs and Observations."""
-    return tuple(filter(None, (model.api_key.get_secret_value() for model in settings.models.values())))
+    keys = (model.api_key.get_secret_value() for model in settings.models.values())
+    return (*filter(None, keys), *(each for hook in settings.hooks.values() for each in hook.secrets))
 
 
 @asynccontextmanager

@@ -17,8 +17,10 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from orchestrator.alerts.settings import AlertSettings, HookSettings
 from orchestrator.core.spec import AgentSpec, Language, Limits, Protocol
 from orchestrator.errors import ConfigError
+from orchestrator.secret import secret
 
 CONFIG = "orchestrator.toml"
 
@@ -137,6 +139,8 @@ class Settings(BaseSettings):
     store: str = "sqlite:///var/orchestrator.db"
     tools: tuple[str, ...] = ()
     tool_threads: int = Field(default=32, ge=1)
+    hooks: dict[str, HookSettings] = {}
+    alerts: AlertSettings = AlertSettings()
     log_format: Literal["console", "json", "auto"] = "auto"
     log_level: Literal["debug", "info", "warning", "error"] = "warning"
 
@@ -207,21 +211,6 @@ class Settings(BaseSettings):
         if cap is not None:
             limits = replace(limits, max_output=cap, max_output_cap=max(cap, limits.max_output_cap))
         return spec, limits
-
-
-def secret(value: str) -> str:
-    """The secret that `env:NAME` or `file:/path` names, or the value itself. ConfigError when it is not there."""
-    kind, _, where = value.partition(":")
-    if kind == "env":
-        if where not in os.environ:
-            raise ConfigError(f"the secret env:{where} is not set in the environment")
-        return os.environ[where]
-    if kind == "file":
-        try:
-            return Path(where).read_text("utf-8").strip()
-        except OSError as error:
-            raise ConfigError(f"the secret file:{where} cannot be read: {error.strerror}") from error
-    return value
 
 
 def redacted(settings: Settings) -> dict[str, Any]:

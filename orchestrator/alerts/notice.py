@@ -1,0 +1,115 @@
+"""What a hook is told, and its words. Knows no hook: each of them lays these words out in its own way."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from orchestrator.alerts.rule import Comparison, Rule, Severity, Unit, shown
+from orchestrator.core.spec import Language
+
+NO_DATA: Mapping[Language, str] = {
+    "en": "Closed: there has been no data for so long that nobody can tell whether it is better.",
+    "zh": "已关闭：长时间没有数据，无法判断是否恢复。",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """An alert that began to fire or is over. Times are unix seconds; `runs` are ids of runs to look at.
+
+    `closed`: it is over because there was no data for the rule's `hold`, not because it got better. `samples` is how many
+    the value comes from (0: not counted).
+    """
+
+    rule: str
+    status: Literal["firing", "resolved"]
+    severity: Severity
+    title: Mapping[Language, str]
+    says: Mapping[Language, str]
+    labels: Mapping[str, str]
+    value: float
+    threshold: float
+    since: float
+    at: float
+    comparison: Comparison = "above"
+    unit: Unit = "count"
+    samples: float = 0.0
+    runs: tuple[str, ...] = ()
+    closed: bool = False
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for every Notification of one rule and group: what a receiver groups by."""
+        pairs = "\0".join(f"{name}={value}" for name, value in sorted(self.labels.items()))
+        return hashlib.sha256(f"{self.rule}\0{pairs}".encode("utf-8", "replace")).hexdigest()[:16]
+
+    @property
+    def key(self) -> str:
+        """The same for every delivery of this Notification: what a receiver drops doubles by."""
+        return f"{self.fingerprint}-{self.status}-{self.since:.0f}"
+
+    def figure(self) -> str:
+        """The value as people read it."""
+        return shown(self.value, self.unit)
+
+    def limit(self) -> str:
+        """The threshold as people read it."""
+        return shown(self.threshold, self.unit)
+
+    def sentence(self, language: Language = "en") -> str:
+        """What is the matter, with figures and labels filled in."""
+        words = {**self.labels, "value": self.figure(), "threshold": self.limit()}
+        text = self.says[language]
+        for name, word in words.items():
+            text = text.replace("{" + name + "}", word)
+        return f"{text} {NO_DATA[language]}" if self.closed else text
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Where a Notification leads. `console` is a template that holds {run}; "" gives the command `orchestrator show`."""
+
+    runbook: str = "docs/runbook.md"
+    console: str = ""
+
+    def to_runbook(self, rule: str) -> str:
+        """The runbook's section on a rule."""
+        return f"{self.runbook}#{rule}"
+
+    def to_run(self, run_id: str) -> str:
+        """Where to look at a run."""
+        return self.console.replace("{run}", run_id) if self.console else f"orchestrator show {run_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """How a hook speaks: its language and where its links lead."""
+
+    language: Language = "en"
+    links: Links = field(default_factory=Links)
+
+
+def trial(rule: Rule, now: float) -> Notification:
+    """A Notification for trying a hook: made of a real rule, and said to be a trial."""
+    labels = dict.fromkeys(rule.by, "trial")
+    says: dict[Language, str] = {
+        "en": "This is a trial of the alert hook; nothing is the matter.",
+        "zh": "这是告警通道的测试，没有任何问题。",
+    }
+    return Notification(
+        rule=rule.name,
+        status="firing",
+        severity="info",
+        title={"en": "Trial", "zh": "测试"},
+        says=says,
+        labels=labels,
+        value=rule.threshold,
+        threshold=rule.threshold,
+        since=now,
+        at=now,
+        comparison=rule.comparison,
+        unit=rule.unit,
+    )

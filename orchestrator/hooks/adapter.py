@@ -1,0 +1,164 @@
+"""Alertmanager → WeCom robot: an HTTP endpoint that takes Alertmanager's webhook (version 4) and posts to the robot.
+
+Alertmanager's own `wechat_configs` speaks to applications, not to group robots. A 503 asks it to try again, a 4xx not to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import orjson
+from aiohttp import web
+
+from orchestrator.alerts import Wording
+from orchestrator.alerts.settings import HookSettings
+from orchestrator.core.spec import Language
+from orchestrator.errors import CallError, ConfigError, Transient
+from orchestrator.hooks.card import WORDS, Card, line
+from orchestrator.hooks.posted import LARGEST_REPLY, divided
+from orchestrator.hooks.wecom import MOST_BYTES, Wecom, markdown
+from orchestrator.http import Endpoint, Timeouts
+from orchestrator.policy import Ask, LimitRules, RetryRules, Rules, guard
+
+LARGEST_BODY: Final = 4 * 1024 * 1024
+MOST_MESSAGES: Final = 3
+"""Messages for one post of Alertmanager; alerts beyond them are counted, not shown."""
+
+_RETRY: Final = RetryRules(attempts=3, total=20.0, base=0.5, cap=5.0, share=1.0, floor=60.0)
+_UNSHOWN: Final = frozenset({"alertname", "severity", "rule", "job"})
+
+
+class Robot:
+    """Posts texts to a group robot, behind the same policies as a hook."""
+
+    def __init__(self, name: str, given: HookSettings) -> None:
+        base, path = divided(given.url.get_secret_value(), f"hooks.{name}.url")
+        self._dialect = Wecom(path, Wording(given.language))
+        self._endpoint = Endpoint(base, limit=LARGEST_REPLY)
+        self._timeouts = Timeouts(connect=given.timeout, first_token=None, between_tokens=None, whole=given.timeout)
+        limit = LimitRules(at_once=1, calls=given.calls, window=60.0)
+        rules = Rules(timeout=given.timeout + 1.0, retry=_RETRY, breaker=None, limit=limit)
+        self._call = guard(self._once, f"hook {name}", rules).call
+
+    async def tell(self, text: str, within: float) -> None:
+        """Post one text. Raises CallError; Timeout when there is no place for it within so many seconds."""
+        await self._call(Ask(text, deadline=asyncio.get_running_loop().time() + within))
+
+    async def _once(self, ask: Ask[str]) -> None:
+        self._dialect.accept(await self._endpoint.post(self._dialect.message(ask.input), self._timeouts))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._endpoint.close()
+
+
+class Adapter:
+    """The two routes. With a `token`, a post must bear it (Alertmanager: `http_config.authorization`)."""
+
+    PATIENCE: Final = 30.0
+
+    def __init__(self, robot: Robot, language: Language, token: str = "") -> None:
+        self._robot = robot
+        self._language = language
+        self._token = f"Bearer {token}".encode() if token else b""
+
+    def app(self) -> web.Application:
+        """POST /alertmanager and GET /healthz."""
+        app = web.Application(client_max_size=LARGEST_BODY)
+        app.router.add_post("/alertmanager", self.take)
+        app.router.add_get("/healthz", self.healthy)
+        return app
+
+    async def healthy(self, _: web.Request) -> web.Response:
+        """It answers."""
+        return web.Response(text="ok\n")
+
+    async def take(self, request: web.Request) -> web.Response:
+        """One post of Alertmanager, as one or more messages of the robot."""
+        given = request.headers.get("authorization", "").encode("utf-8", "replace")
+        if self._token and not hmac.compare_digest(given, self._token):
+            return web.Response(status=401, text="a bearer token is needed: the hook's `secret`\n")
+        try:
+            cards, more = read(orjson.loads(await request.read()), self._language)
+        except (orjson.JSONDecodeError, ConfigError) as error:
+            return web.Response(status=400, text=f"not Alertmanager's webhook version 4: {error}\n")
+        try:
+            for text in messages(cards, self._language, more):
+                await self._robot.tell(text, self.PATIENCE)
+        except Transient as error:
+            return web.Response(status=503, text=f"{error}\n")
+        except CallError as error:
+            return web.Response(status=422, text=f"{error}\n")
+        return web.Response(text="ok\n")
+
+
+def read(document: object, language: Language) -> tuple[tuple[Card, ...], int]:
+    """The alerts of a post, and how many more Alertmanager left out. ConfigError when it is no such document."""
+    if not isinstance(document, dict) or not isinstance(document.get("alerts"), list):
+        raise ConfigError("an object with a list `alerts` is wanted")
+    alerts = [each for each in document["alerts"] if isinstance(each, dict)]
+    more = document.get("truncatedAlerts")
+    return tuple(_card(each, language) for each in alerts), more if isinstance(more, int) and more > 0 else 0
+
+
+def messages(cards: Sequence[Card], language: Language, more: int = 0) -> Iterator[str]:
+    """The cards in as few messages as the robot's limit allows, MOST_MESSAGES at most; the last says how many are missing."""
+    packed: list[list[Card]] = []
+    for each in cards:
+        if packed and len(markdown([*packed[-1], each], language).encode()) <= MOST_BYTES - 64:
+            packed[-1].append(each)
+        else:
+            packed.append([each])
+    shown, left = packed[:MOST_MESSAGES], sum(map(len, packed[MOST_MESSAGES:])) + more
+    for index, group in enumerate(shown, 1):
+        last = index == len(shown) and left
+        yield markdown(group, language) + (f"\n\n… +{left}" if last else "")
+
+
+def _card(alert: Mapping[str, Any], language: Language) -> Card:
+    labels, notes, words = _texts(alert.get("labels")), _texts(alert.get("annotations")), WORDS[language]
+    says = (notes.get(f"summary_{language}"), notes.get("summary"), notes.get("description"), notes.get("message"))
+    facts = {name: value for name, value in labels.items() if name not in _UNSHOWN}
+    for name in ("value", "threshold"):
+        if notes.get(name):
+            facts[words[name]] = notes[name]
+    facts[words["since"]] = line(str(alert.get("startsAt", "")))
+    runs = notes.get("run_links") or notes.get("runs", "")
+    return Card(
+        "resolved" if alert.get("status") == "resolved" else "firing",
+        labels.get("severity", "warning"),
+        labels.get("alertname", "alert"),
+        next(filter(None, says), ""),
+        tuple(facts.items())[:12],
+        (runs,) if runs else (),
+        notes.get("runbook_url", ""),
+    )
+
+
+def _texts(value: object) -> dict[str, str]:
+    """Labels or annotations, each one line."""
+    return {line(str(name)): line(str(each)) for name, each in value.items()} if isinstance(value, dict) else {}
+
+
+@asynccontextmanager
+async def serving(name: str, given: HookSettings, host: str, port: int) -> AsyncIterator[str]:
+    """Serve while the block lasts; gives the URL. ConfigError when the hook is no robot or the address cannot be had."""
+    if given.kind != "wecom":
+        raise ConfigError(f'hooks.{name} is of kind {given.kind}; the adapter posts to a robot: kind = "wecom"')
+    robot = Robot(name, given)
+    runner = web.AppRunner(Adapter(robot, given.language, given.secret.get_secret_value()).app(), access_log=None)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port)
+        try:
+            await site.start()
+        except (OSError, OverflowError) as error:
+            raise ConfigError(f"{host}:{port} cannot be served: {error}; choose another --host or --port") from error
+        yield f"http://{host}:{runner.addresses[0][1]}/alertmanager"
+    finally:
+        await runner.cleanup()
+        await robot.close()
