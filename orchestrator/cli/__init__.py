@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from orchestrator.cli import batch, doctor, exits, run, tools, trace
+from orchestrator.cli import alerts, batch, doctor, exits, run, tools, trace
 from orchestrator.cli.context import Context
 from orchestrator.errors import OrchestratorError
 from orchestrator.show import plain
@@ -59,6 +59,8 @@ app.command()(trace.replay)
 app.command()(trace.runs)
 app.command()(batch.batch)
 app.add_typer(tools.app, name="tools")
+app.command()(alerts.monitor)
+app.add_typer(alerts.app, name="alerts")
 app.command()(doctor.doctor)
 app.add_typer(doctor.config, name="config")
 app.command()(doctor.version)

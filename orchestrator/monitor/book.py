@@ -10,9 +10,6 @@ from __future__ import annotations
 import sqlite3
 from typing import Protocol
 
-from orchestrator.errors import ConfigError
-from orchestrator.stores import Store
-from orchestrator.stores.memory import MemoryStore
 from orchestrator.stores.sqlite import SqliteStore
 
 
@@ -112,19 +109,3 @@ CREATE TABLE IF NOT EXISTS alert_state (
     id INTEGER PRIMARY KEY CHECK (id = 1), leader TEXT NOT NULL DEFAULT '', until REAL NOT NULL DEFAULT 0, body BLOB NOT NULL DEFAULT x''
 )
 """
-
-
-def make_book(store: Store) -> Book:
-    """The book that goes with a store. ConfigError for a store that has none."""
-    if isinstance(store, MemoryStore):
-        return MemoryBook()
-    if isinstance(store, SqliteStore):
-        return SqliteBook(store)
-    from orchestrator.monitor.postgres import PostgresBook  # noqa: PLC0415  an optional driver
-    from orchestrator.stores.postgres import PostgresStore  # noqa: PLC0415
-
-    if isinstance(store, PostgresStore):
-        return PostgresBook(store)
-    raise ConfigError(
-        f"the monitor cannot keep its state in a {type(store).__name__}: use memory, sqlite or postgresql"
-    )

@@ -75,9 +75,9 @@ class Monitor:
         return self._feed is not None
 
     @property
-    def firing(self) -> tuple[Standing, ...]:
-        """The alerts that fire now, as far as this one knows."""
-        return tuple(each for each in self._page.standing if each.state.phase == "firing")
+    def standing(self) -> tuple[Standing, ...]:
+        """The alerts that are pending or firing, as far as this one knows."""
+        return self._page.standing
 
     async def run(self) -> None:
         """Look until cancelled; then hand over the lead."""
