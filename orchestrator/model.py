@@ -79,10 +79,11 @@ class Transcript:
     parts: list[bytes] = field(default_factory=list)
     rendered: int = 0
     heads: dict[int, Head] = field(default_factory=dict)
+    plain: bool = False
 
     def request(self, run: Run, ask: AskModel) -> Request:
         """The next request: what is new since the last one, behind what was kept."""
-        model = self.settings.model
+        model = "" if self.plain else self.settings.model
         if not self.parts:
             self.parts.extend(self.provider.parts(render.question(run), model))
         for step in run.steps[self.rendered :]:
@@ -93,6 +94,11 @@ class Transcript:
         if head is None:
             head = self.heads[ask.max_output] = self.provider.head(self._constant(run, ask), self._options())
         return self.provider.request(head, self.parts, render.tail(run, ask))
+
+    def forget(self) -> None:
+        """Render anew, without what the provider gave only for itself (signed thinking): it has refused that."""
+        self.plain, self.rendered = True, 0
+        self.parts.clear()
 
     def _constant(self, run: Run, ask: AskModel) -> Prompt:
         start, settings = run.start, self.settings
@@ -152,7 +158,8 @@ class EndpointModels:
             endpoint = self._endpoints.get(settings.base_url)
             if endpoint is None:
                 endpoint = self._endpoints[settings.base_url] = self._connect(settings.base_url)
-            self._targets[name] = _Target(name, settings, endpoint, self._observe)
+            lone = not any(name in agent.models[:-1] for agent in self._settings.agents.values())
+            self._targets[name] = _Target(name, settings, endpoint, self._observe, lone=lone)
         return self._targets[name]
 
 
@@ -167,9 +174,10 @@ class Conversation:
     async def turn(self, run: Run, ask: AskModel, listen: Listen) -> ModelTurn:
         """Ask along the chain. The turn, or the CallError, carries every try that failed."""
         deadline = run.start.limits.deadline
-        left = math.inf if deadline is None else asyncio.get_running_loop().time() + run.started_at + deadline - run.at
+        left = math.inf if deadline is None else asyncio.get_running_loop().time() + deadline - run.elapsed(run.at)
         tokens = run.last_usage.input_tokens + ask.max_output
-        asked = Ask(Turn(run, ask, listen, self._transcripts), run.run_id, run.start.tenant, left, tokens)
+        about = Turn(run, ask, listen, self._transcripts)
+        asked = Ask(about, run.run_id, run.start.tenant, left, tokens, discard=lambda: listen(Delta(discard=True)))
         try:
             turn = await self._call(asked)
         except CallError as error:
@@ -181,19 +189,36 @@ class Conversation:
 class _Target:
     """One configured model: its codec, its endpoint, its policies."""
 
-    def __init__(self, name: str, settings: ModelSettings, endpoint: Endpoint, observe: Observer) -> None:
+    def __init__(
+        self, name: str, settings: ModelSettings, endpoint: Endpoint, observe: Observer, *, lone: bool
+    ) -> None:
+        """`lone`: no chain goes on after this model, so a call waits for an open breaker instead of failing."""
         self.name = name
         self.settings = settings
         self.provider = PROVIDERS[settings.provider]
         self.guarded: Guarded[Turn, ModelTurn] = guard(
-            self._once, name, _rules(settings), spent=_spent, observe=observe
+            self._once, name, _rules(settings, lone=lone), spent=_spent, observe=observe
         )
         self._endpoint = endpoint
         self._headers = self.provider.headers(settings.api_key.get_secret_value())
-        self._timeouts = Timeouts(**{**settings.timeouts.model_dump(), "whole": None})  # the policy's timeout holds the whole call
+        self._timeouts = Timeouts(
+            **{**settings.timeouts.model_dump(), "whole": None}
+        )  # the policy's timeout holds the whole call
         self._price = None if settings.price is None else Price(**settings.price.model_dump())
 
     async def _once(self, asked: Ask[Turn]) -> ModelTurn:
+        """One try. A provider that refuses its own thinking gets the conversation once more, without it."""
+        transcript = asked.input.transcripts[self.name]
+        try:
+            return await self._sent(asked)
+        except CallError as error:
+            if error.code != "HISTORY_INVALID" or transcript.plain:
+                raise
+            transcript.forget()
+            asked.void()
+            return await self._sent(asked)
+
+    async def _sent(self, asked: Ask[Turn]) -> ModelTurn:
         turn = asked.input
         request = turn.transcripts[self.name].request(turn.run, turn.ask)
         request = replace(request, headers={**self._headers, **request.headers})
@@ -231,12 +256,19 @@ class _Target:
                         turn.listen(Delta(shown, delta.reasoning))
                     if over:
                         return decoder.cut(), first
+            if cut is not None and (rest := cut.rest()):
+                turn.listen(Delta(rest))
             return decoder.end(closed_early=reply.closed_early), first
 
 
-def _rules(settings: ModelSettings) -> Rules:
+def _rules(settings: ModelSettings, *, lone: bool) -> Rules:
     limit = None if settings.limit is None else LimitRules(**settings.limit.model_dump())
-    return Rules(settings.timeouts.whole, RetryRules(**settings.retry.model_dump()), BreakerRules(), limit)
+    return Rules(
+        settings.timeouts.whole,
+        RetryRules(**settings.retry.model_dump(), waits_for_breaker=lone),
+        BreakerRules(),
+        limit,
+    )
 
 
 def _spent(turn: ModelTurn) -> int:

@@ -226,7 +226,7 @@ class Session:
     def _left(self) -> float | None:
         """Seconds to the run's deadline; None without one."""
         deadline = self.run.start.limits.deadline
-        return None if deadline is None else max(0.0, self.run.started_at + deadline - self.ports.clock())
+        return None if deadline is None else max(0.0, deadline - self.run.elapsed(self.ports.clock()))
 
 
 def _waiting(action_id: str, pending: Pending, earlier: Waiting | None) -> Waiting:

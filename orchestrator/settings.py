@@ -65,7 +65,8 @@ class Limit(_Table):
 
 
 class ModelSettings(_Table):
-    """One model behind one endpoint. `stop` is how stop sequences are sent: not at all, plainly, or for replies that start with the label."""
+    """One model behind one endpoint. `max_tokens` is the budget of a reply, `max_tokens_cap` the larger one of a reply that was
+    cut (four times as much by default); without them the agent's limits hold. `stop` is how stop sequences are sent: not at all, plainly, or for replies that start with the label."""
 
     provider: Literal["openai", "anthropic"]
     base_url: str
@@ -76,7 +77,8 @@ class ModelSettings(_Table):
     constrain: Literal["off", "grammar", "json_schema"] = "off"
     stream: bool = True
     temperature: float | None = None
-    max_tokens: int | None = None
+    max_tokens: int | None = Field(default=None, ge=1)
+    max_tokens_cap: int | None = Field(default=None, ge=1)
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     price: Price | None = None
     timeouts: Timeouts = Timeouts()
@@ -207,9 +209,10 @@ class Settings(BaseSettings):
         protocol = found.protocol or first.protocol
         spec = AgentSpec(name, found.version, found.models, protocol, found.language, found.instructions)
         limits = Limits(**found.limits.model_dump())
-        cap = first.max_tokens
-        if cap is not None:
-            limits = replace(limits, max_output=cap, max_output_cap=max(cap, limits.max_output_cap))
+        if first.max_tokens is not None:
+            limits = replace(
+                limits, max_output=first.max_tokens, max_output_cap=first.max_tokens_cap or 4 * first.max_tokens
+            )
         return spec, limits
 
 

@@ -67,8 +67,15 @@ def malformed(problem: Anomaly = Anomaly.NO_ACTION, detail: str = "Write one Act
 def observed(
     action_id: str, content: str = "a new thing", *, tool: str = "search", code: str | None = None
 ) -> Observation:
-    status = "success" if code is None else "error"
-    return Observation(action_id, tool, status, content, code=code, digest=str(hash(content)), size=len(content))
+    return Observation(
+        action_id,
+        tool,
+        "success" if code is None else "error",
+        content,
+        code=code,
+        digest=str(hash(content)),
+        size=len(content),
+    )
 
 
 def trace(*events: Event, run_id: str = "r1", at: float = 1000.0) -> tuple[Entry, ...]:

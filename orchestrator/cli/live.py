@@ -47,7 +47,8 @@ class View:
     def delta(self, _run_id: str, piece: Delta) -> None:
         """A piece of a reply that is being streamed."""
         if self._live is not None:
-            self._growing = (self._growing + piece.reasoning + piece.text)[-TAIL:]
+            kept = "" if piece.discard else self._growing
+            self._growing = (kept + piece.reasoning + piece.text)[-TAIL:]
             self._live.update(Text(plain(self._growing), "dim"))
 
     def entry(self, run: Run, entry: Entry) -> None:

@@ -76,7 +76,7 @@ def _stopped(run: Run, now: float) -> RunEnded | None:
         )
     if run.turn is not None and isinstance(run.turn.intent, Final):
         return None
-    if deadline is not None and now - run.started_at >= deadline:
+    if deadline is not None and run.elapsed(now) >= deadline:
         return RunEnded(Outcome.DEADLINE, code="DEADLINE", detail=f"the run took longer than {deadline:g} s")
     if run.pending and run.step >= run.start.limits.max_steps and not run.begun and not run.waiting:
         return RunEnded(Outcome.OUT_OF_STEPS, code="OUT_OF_STEPS", detail=f"no answer after {run.step} steps")
@@ -96,16 +96,14 @@ def _act(run: Run, now: float) -> Command:
             runnable.append(action)
     if runnable:
         return CallTools(tuple(runnable))
-    due = [min(wait.until, wait.poll or wait.until) for wait in run.waiting.values()]
-    deadline = run.start.limits.deadline
-    return Wait(min(due) if deadline is None else min(*due, run.started_at + deadline))
+    return Wait(min(min(wait.until, wait.poll or wait.until) for wait in run.waiting.values()))
 
 
 def _ruled(run: Run, action: Action, spec: ToolSpec | None, now: float) -> Observation | Waiting | None:
     """What the host says of an action without running it; None when it may run."""
     decision, waiting = run.decided.get(action.id), run.waiting.get(action.id)
     if waiting is not None:
-        return _overdue(action, waiting, now) if now >= waiting.until else None
+        return _overdue(action, waiting) if now >= waiting.until else None
     if decision is not None and decision.verdict == "refuse":
         return _host(action, "REFUSED", f"{decision.by} refused this action: {decision.reason or 'no reason given'}.")
     if action.id in run.begun:
@@ -124,7 +122,7 @@ def _ruled(run: Run, action: Action, spec: ToolSpec | None, now: float) -> Obser
     return None
 
 
-def _overdue(action: Action, waiting: Waiting, now: float) -> Observation:
+def _overdue(action: Action, waiting: Waiting) -> Observation:
     if waiting.reason == "approval":
         return _host(action, "APPROVAL_EXPIRED", "Not run: nobody approved this action in time.")
     return _host(

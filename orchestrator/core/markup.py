@@ -1,4 +1,4 @@
-"""What a native reply's text may be besides an answer: a call that the server failed to parse, or the honest way out."""
+"""What a native reply's text may be besides an answer: a call that the server failed to parse, or nothing at all."""
 
 from __future__ import annotations
 
@@ -12,13 +12,6 @@ from orchestrator.core.text.words import FINISH, Kind
 
 _NAME = re.compile(r"[\s*_`]{0,9}([^\s\[(（【{:：*`]{1,100})")
 _LEFTOVER = re.compile(r"</(?:tool_calls?|function_calls?|function|invoke|parameter|arg_value)>\s*\Z", re.IGNORECASE)
-_LEAD = r"[\s*_#>\"'“「`]{0,20}"
-_GAP = r"[ \t]{0,4}"
-_WAY_OUT = re.compile(
-    rf"{_LEAD}(?:insufficient(?: (?:information|data|evidence))?{_GAP}[:：,，;.—-]{{1,3}}{_GAP}(?:missing\b)?"
-    rf"|(?:资料|信息|证据|資料|資訊|證據)不足{_GAP}(?:[:：,，;；。—-]{{1,3}}{_GAP}(?:缺少|缺乏|缺)?|缺少|缺乏|缺)){_GAP}[:：]?([^\n]*)",
-    re.IGNORECASE,
-)
 _NAME_KEYS = ("name", "tool", "tool_name", "action", "function")
 _INPUT_KEYS = ("arguments", "parameters", "input", "args", "action_input", "tool_input", "params")
 _INVISIBLE = re.compile(r"[\s\u00ad\u200b-\u200f\u2060\ufeff]+")
@@ -45,12 +38,6 @@ def holds_call(text: str, tools: Sequence[ToolSpec]) -> bool:
     if _LEFTOVER.search(body):
         return True
     return body[:1] in ("{", "[") and _is_call(literal(body)[1], tools)
-
-
-def missing(answer: str) -> str | None:
-    """What the answer says it lacks, when it begins with the honest way out; None otherwise."""
-    found = _WAY_OUT.match(answer)
-    return (found[1].strip(" \t.。*_\"'”」`") or answer.strip()) if found else None
 
 
 def _unfenced(body: str) -> str:

@@ -23,10 +23,11 @@ from orchestrator.core.events import (
     Observation,
     StopReason,
 )
-from orchestrator.core.markup import blank, holds_call, missing
+from orchestrator.core.markup import blank, holds_call
 from orchestrator.core.prompt import Completion, Message, Part, RawCall, Text, ToolCall, ToolOutput
 from orchestrator.core.spec import AgentSpec, Json, JsonObject, Language, ToolSpec
 from orchestrator.core.text.reasoning import part
+from orchestrator.core.text.way_out import missing
 
 _SYSTEM: dict[Language, str] = {
     "en": (

@@ -100,7 +100,8 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of a streamed reply: visible text or reasoning."""
+    """A piece of a streamed reply: visible text or reasoning. `discard`: what was given of this reply so far is void."""
 
     text: str = ""
     reasoning: str = ""
+    discard: bool = False

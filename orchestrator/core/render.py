@@ -54,16 +54,17 @@ def system(agent: AgentSpec, tools: tuple[ToolSpec, ...], *, constrained: bool =
 
 def question(run: Run) -> Message:
     """The first message: the goal."""
-    protocol = native if run.start.agent.protocol == "native" else text
-    return protocol.question(run.start.goal)
+    return native.question(run.start.goal) if run.start.agent.protocol == "native" else text.question(run.start.goal)
 
 
 def messages(run: Run, step: Step) -> tuple[Message, ...]:
     """What one closed step adds to the conversation; nothing for a hidden one."""
     if step.hidden:
         return ()
-    protocol = native if run.start.agent.protocol == "native" else text
-    return protocol.messages(step.turn, step.observations, note(run.start.agent, step))
+    told = note(run.start.agent, step)
+    if run.start.agent.protocol == "native":
+        return native.messages(step.turn, step.observations, told)
+    return text.messages(step.turn, step.observations, told)
 
 
 def note(agent: AgentSpec, step: Step) -> str:

@@ -74,7 +74,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The fold of a Trace. `malformed`, `truncated` and `tool_errors` count consecutive ones; times are unix seconds."""
+    """The fold of a Trace. `malformed`, `truncated` and `tool_errors` count consecutive ones; times are unix seconds.
+
+    `waited` is how many seconds others (long tools, people) had the word in; `waiting_since` when the present wait began.
+    """
 
     run_id: str = ""
     seq: int = 0
@@ -86,6 +89,8 @@ class Run:
     pending: tuple[Action, ...] = ()
     begun: frozenset[str] = frozenset()
     waiting: Mapping[str, Waiting] = field(default_factory=dict)
+    waiting_since: float = 0.0
+    waited: float = 0.0
     decided: Mapping[str, Decision] = field(default_factory=dict)
     observed: tuple[Observation, ...] = ()
     facts: Mapping[str, Fact] = field(default_factory=dict)
@@ -109,6 +114,10 @@ class Run:
     def step(self) -> int:
         """The number of the open step, or of the one that the next ModelTurn opens; from 1."""
         return len(self.steps) + 1
+
+    def elapsed(self, at: float) -> float:
+        """Seconds that the run itself has taken by `at`: time in which others had the word does not count."""
+        return (self.waiting_since if self.waiting else at) - self.started_at - self.waited
 
     def tool(self, name: str) -> ToolSpec | None:
         """The spec of a tool offered to this run."""
@@ -154,12 +163,13 @@ def _changes(run: Run, event: Event, at: float) -> dict[str, Any]:
         case ActionStarted(id=action_id):
             return _begun(run, action_id)
         case Observation() as observation:
-            return _observed(run, observation)
+            return {**_observed(run, observation), **_resumed(run, observation.id, at)}
         case Waiting() as waiting:
             run.action(waiting.id)
-            return {"waiting": {**run.waiting, waiting.id: waiting}}
+            since = run.waiting_since if run.waiting else at
+            return {"waiting": {**run.waiting, waiting.id: waiting}, "waiting_since": since}
         case Decision() as decision:
-            return _decided(run, decision)
+            return {**_decided(run, decision), **_resumed(run, decision.id, at)}
         case RunEnded() as ended:
             if run.pending:
                 raise IllegalEvent(f"run {run.run_id}: ended after #{run.seq} with action {run.pending[0].id} unobserved")
@@ -213,6 +223,13 @@ def _decided(run: Run, decision: Decision) -> dict[str, Any]:
         raise IllegalEvent(f"run {run.run_id}: the Decision after #{run.seq} edits action {decision.id} but gives no input")
     edited = replace(action, input=decision.input)
     return {**changes, "pending": tuple(edited if each.id == action.id else each for each in run.pending)}
+
+
+def _resumed(run: Run, action_id: str, at: float) -> dict[str, Any]:
+    """The last of those who were waited for has spoken: the run's own time goes on."""
+    if run.waiting.keys() == {action_id}:
+        return {"waited": run.waited + at - run.waiting_since}
+    return {}
 
 
 def _observed(run: Run, observation: Observation) -> dict[str, Any]:

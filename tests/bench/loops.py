@@ -13,7 +13,7 @@ import httpx
 from orchestrator.assembly import open_ports
 from orchestrator.core.events import ModelTurn, RunStarted
 from orchestrator.core.spec import AgentSpec, Limits
-from orchestrator.http import transport
+from orchestrator.http import _transport
 from orchestrator.runner import drive
 from orchestrator.settings import ModelSettings, Settings
 from orchestrator.tool import tool
@@ -47,7 +47,7 @@ async def raw(url: str, model: str, step: Step) -> AsyncIterator[Callable[[int],
             "function": {"name": look.spec.name, "description": look.spec.description, "parameters": look.spec.schema},
         }
     ]
-    async with httpx.AsyncClient(transport=transport(), timeout=60) as client:
+    async with httpx.AsyncClient(transport=_transport(httpx.URL(url), None), timeout=60) as client:
 
         async def one(run: int) -> str:
             messages: list[dict[str, object]] = [

@@ -10,14 +10,16 @@ from orchestrator.core.events import (
     ActionStarted,
     Anomaly,
     Decision,
+    Entry,
     Event,
     Observation,
     Outcome,
     RunEnded,
     Waiting,
 )
+from orchestrator.core.run import replay
 from orchestrator.core.spec import Limits
-from tests.build import acts, final, malformed, observed, run_of, spec, started
+from tests.build import acts, final, malformed, observed, run_of, spec, started, trace
 
 SEARCH = ("search", {"q": "tides"})
 PAY = ("pay", {"to": "x"})
@@ -83,7 +85,16 @@ def test_an_action_that_needs_approval_waits_for_a_person() -> None:
     waiting = recorded(started(pay), acts(1, PAY))
     assert isinstance(waiting, Waiting)
     assert waiting.reason == "approval"
-    assert command(started(pay), acts(1, PAY), waiting) == Wait(1001.0 + 600.0)  # the run's own deadline comes first
+    assert command(started(pay), acts(1, PAY), waiting) == Wait(NOW + 86_400.0)
+
+
+def test_the_time_in_which_others_have_the_word_does_not_count_against_the_deadline() -> None:
+    limits = Limits(deadline=60.0)
+    parked = (started(spec(requires_approval=True), limits=limits), acts(1, SEARCH), Waiting("1.0", 9e4, "approval"))
+    assert command(*parked, now=50_000.0) == Wait(9e4)
+    late = [*trace(*parked), Entry("r1", 4, 50_000.0, Decision("1.0", "ann", "approve"))]
+    assert isinstance(decide(replay(late), 50_010.0), CallTools)
+    assert replay(late).elapsed(50_010.0) == 12.0
 
 
 def test_an_approved_action_runs_and_a_refused_one_does_not() -> None:

@@ -22,9 +22,10 @@ from orchestrator.core.events import (
     StopReason,
     Usage,
 )
-from orchestrator.core.markup import holds_call, missing
+from orchestrator.core.markup import holds_call
 from orchestrator.core.prompt import Completion, Message, RawCall, Text, ToolCall, ToolOutput
 from orchestrator.core.spec import AgentSpec, ToolSpec
+from orchestrator.core.text.way_out import missing
 
 CITY = ToolSpec("get_weather", "", {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]})
 TIME = ToolSpec("get_time", "", {"type": "object"})
