@@ -1,4 +1,5 @@
 """Labelled traces for the three health metrics, and their score.
 
-`python -m tests.health FILE.jsonl ...` scores any file of the schema in docs; `score(paths)` is what the gate asserts.
+`python -m tests.health FILE.jsonl ...` scores any file of this schema (case.py reads it); tests/test_health.py is the gate.
+`data/cases.jsonl` was given, `data/own.jsonl` is ours, each line labelled by hand before the code saw it.
 """

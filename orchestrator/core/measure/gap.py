@@ -90,10 +90,13 @@ _DIRECT: Final = re.compile(r"(?:调用|使用|(?<![费信不])用|查)[\s\"'“
 _NEXT: Final = re.compile(r"[\s*#>•-]*(?:next|now|接下来|现在),[^,]*")
 _ABILITY: Final = re.compile(f"{_W}(?:i|we) can(?! now){_E}|我可以")
 _OFFER: Final = re.compile(
-    f"{_W}(?:ask me|let me know|if you(?:['’]d| would)? (?:want|like|wish|prefer|need)){_E}|如果需要|需要的话|如需"
+    f"{_W}(?:ask me|let me know|(?:would|do) you (?:like|want)|shall i|if you(?:['’]d| would)? (?:want|like|wish|prefer|need)){_E}"
+    "|如果[你您]?需要|如有需要|需要的话|如需|(?:要不要|需要|是否要)我"
 )
-_DONE_BEFORE: Final = re.compile(f"{_W}(?:called|used|invoked|ran|queried|tried){_E}|已|刚才|刚刚")
-_DONE_AFTER: Final = re.compile(f"{_W}(?:gave|returned|said|showed){_E}|返回了|给出了|给了")
+_DONE_BEFORE: Final = re.compile(
+    f"{_W}(?:called|used|invoked|ran|queried|tried){_E}|已|刚才|刚刚|之前|此前|上次|通过|根据"
+)
+_DONE_AFTER: Final = re.compile(f"{_W}(?:gave|returned){_E}|(?:返回|给出|给|查到|显示|得到|拿到)了")
 
 
 def _announced(turn: TurnText, tools: tuple[ToolName, ...], goal: str) -> str | None:
@@ -120,23 +123,23 @@ class _Announcements:
     def hold(self, mention: Mention) -> bool:
         """Is this mention announced, to happen now, by the model itself?"""
         low, high = self.text.clause(mention.start)
-        cue = self._cue(mention, low)
-        if cue is None or self.done_before.within(cue, mention.start) or self.done_after.within(mention.end, high):
+        said = self.cues.last(low, mention.start)
+        if said is None and not self._leads(mention, low):
             return False
         first, last = self.text.sentence(mention.start)
-        return not (self.abilities.within(low, high) or self.offers.within(first, last))
+        if self.offers.within(first, last) or self.abilities.within(*((low, high) if said else (first, last))):
+            return False
+        cue = said[0] if said else low
+        return not (self.done_before.within(cue, mention.start) or self.done_after.within(mention.end, high))
 
-    def _cue(self, mention: Mention, low: int) -> int | None:
-        """Where the cue of the mention stands; None without one."""
+    def _leads(self, mention: Mention, low: int) -> bool:
+        """Does a call verb, or the name with its bracket, open the clause, or stand directly before the name, or Next, before it?"""
         plain = self.text.plain
-        cue = self.cues.last(low, mention.start)
-        if cue:
-            return cue[0]
-        if _LEADING_CALL.match(plain, low, mention.start):
-            return low
+        if _LEADING_CALL.match(plain, low, mention.start) or _DIRECT.search(
+            plain, max(low, mention.start - 10), mention.start
+        ):
+            return True
         if plain.startswith("(", mention.end) and _LEAD.fullmatch(plain, low, mention.start):
-            return low
-        if _DIRECT.search(plain, max(low, mention.start - 10), mention.start):
-            return low
+            return True
         before, _ = self.text.clause(low - 1) if low else (0, 0)
-        return low if low - before < 20 and _NEXT.fullmatch(plain, before, low) else None
+        return low - before < 20 and _NEXT.fullmatch(plain, before, low) is not None

@@ -128,6 +128,8 @@ class Signs:
 
     def _after_a_verb(self, start: int) -> bool:
         low, _ = self.text.clause(start)
+        if low and self.text.plain[low - 1] == ":":
+            low, _ = self.text.clause(low - 1)
         verb = self._verbs.last(low, start)
         return verb is not None and start - verb[1] <= _FAR and len(_WORD.findall(self.text.plain, verb[1], start)) <= 2
 

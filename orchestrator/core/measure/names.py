@@ -38,7 +38,7 @@ _JOINT: Final = re.compile(r"[\s_-]+")
 _SEPARATOR: Final = "[_ -]?"
 _NAMESPACE: Final = r"(?:(?:functions?|tools?|default_api)[.:/]|mcp__[a-z0-9-]{1,64}?__|mcp\.[a-z0-9-]{1,64}\.)"
 _MCP: Final = re.compile(r"^mcp__[A-Za-z0-9-]{1,64}?__(?=.)")
-_BEFORE: Final = r"(?<![a-z0-9_./-])"
+_BEFORE: Final = r"(?<![a-z0-9_/])(?<![a-z0-9_][.-])"
 _AFTER: Final = r"(?![a-z0-9_]|[-./][a-z0-9_])"
 _OPEN: Final = r"(?:(?<![a-z0-9_])(?=[a-z0-9_])|(?![a-z0-9_]))"
 _SHUT: Final = r"(?:(?<![a-z0-9_])|(?![a-z0-9_]))"
@@ -47,7 +47,7 @@ _IS_CJK: Final = re.compile(f"[{CJK}]")
 
 def parts(name: str) -> tuple[str, ...]:
     """A name split at `_`, `-`, blanks and camel humps, normalised."""
-    return tuple(part for part in map(normalise, _JOINT.split(_HUMP.sub("_", name))) if part)
+    return tuple(part for part in _JOINT.split(normalise(_HUMP.sub("_", name))) if part)
 
 
 def spelling(name: str) -> str:
