@@ -17,6 +17,9 @@ from typing import TypeAlias
 from orchestrator.dispatch import Dispatcher, DispatchRules, Slice
 from orchestrator.errors import StoreError
 
+TICK = 0.001
+"""Seconds that any wait takes at least: sums of floats fall a little short of when something is due, and time must pass."""
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
@@ -63,7 +66,7 @@ class Engine(Dispatcher, ABC):
             if taken or left <= 0:
                 return taken
             with suppress(TimeoutError):
-                async with asyncio.timeout(min(left, self._pause(now + loop.time() - start))):
+                async with asyncio.timeout(max(min(left, self._pause(now + loop.time() - start)), TICK)):
                     await self._news.wait()
 
     async def done(self, taken: Slice) -> None:
