@@ -1,0 +1,74 @@
+"""`python -m tests.sim`: play many worlds, or one again."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+
+import structlog
+
+from tests.sim.chaos import KINDS
+from tests.sim.laws import verdict
+from tests.sim.world import Verdict
+
+RUNS = 10
+
+
+def quiet() -> None:
+    """What workers log of a thousand worlds is of no use to anybody."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+
+
+def main(arguments: list[str]) -> int:
+    """The number of violations, at most 1."""
+    parser = argparse.ArgumentParser(prog="python -m tests.sim", description=__doc__)
+    parser.add_argument("--seed", type=int, help="play this world only")
+    parser.add_argument("--seeds", type=int, default=1200, help="how many worlds")
+    parser.add_argument("--first", type=int, default=1, help="the first seed")
+    parser.add_argument("--runs", type=int, default=RUNS, help="runs in each world")
+    parser.add_argument("--processes", type=int, default=2)
+    asked = parser.parse_args(arguments)
+    seeds = [asked.seed] if asked.seed is not None else range(asked.first, asked.first + asked.seeds)
+    began = time.perf_counter()
+    faults: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
+    runs = violations = worlds = 0
+    virtual = 0.0
+    for judged in played(seeds, asked.runs, asked.processes):
+        worlds, runs, virtual = worlds + 1, runs + judged.runs, virtual + judged.seconds
+        faults += judged.faults
+        outcomes += judged.outcomes
+        violations += len(judged.violations)
+        for each in judged.violations:
+            print(f"VIOLATION {each}\n  again: python -m tests.sim --seed {judged.seed} --runs {asked.runs}", flush=True)
+    if asked.seed is not None:
+        print(f"digest {judged.digest}")
+    print("faults   " + "  ".join(f"{kind} {faults[kind]}" for kind in KINDS))
+    print("outcomes " + "  ".join(f"{name} {count}" for name, count in sorted(outcomes.items())))
+    print(f"virtual hours {virtual / 3600:.1f}, seconds {time.perf_counter() - began:.1f}")
+    print(f"runs {runs} seeds {worlds} violations {violations}")
+    return int(violations > 0)
+
+
+def played(seeds: Iterable[int], runs: int, processes: int) -> Iterator[Verdict]:
+    """The verdicts, in the order of the seeds."""
+    play = partial(verdict, runs=runs)
+    quiet()
+    if processes < 2 or len(list(seeds)) < 2:
+        yield from map(play, seeds)
+        return
+    with ProcessPoolExecutor(processes, initializer=quiet) as pool:
+        yield from pool.map(play, seeds, chunksize=8)
+
+
+if __name__ == "__main__":
+    if os.environ.get("PYTHONHASHSEED") != "0":  # sets are walked in the same order in every process
+        os.execve(sys.executable, [sys.executable, "-m", "tests.sim", *sys.argv[1:]], {**os.environ, "PYTHONHASHSEED": "0"})
+    sys.exit(main(sys.argv[1:]))
