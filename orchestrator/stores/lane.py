@@ -148,6 +148,28 @@ async def _write(connection: Connection, batch: Sequence[Append]) -> None:
         for job in batch:
             job.error = None if job.run_id in accepted else conflict(job, -1, -1)
         return
+    try:
+        await _write_together(connection, batch)
+    except psycopg.Error as error:
+        if is_lost(connection, error):
+            raise
+        await _write_one_by_one(connection, batch)
+
+
+async def _write_together(connection: Connection, batch: Sequence[Append]) -> None:
+    """One statement for the appends, and one round trip for all that they enlist."""
+    async with connection.transaction():
+        taken = await connection.execute(SQL["append"], _columns(batch), prepare=True)
+        accepted = {run_id for (run_id,) in await taken.fetchall()}
+        async with connection.pipeline():
+            for sql, parameters in (each for job in batch if job.run_id in accepted for each in job.enlist):
+                await connection.execute(sql.encode(), parameters)
+    for job in batch:
+        job.error = None if job.run_id in accepted else conflict(job, -1, -1)
+
+
+async def _write_one_by_one(connection: Connection, batch: Sequence[Append]) -> None:
+    """As above when a statement failed: each append in a savepoint, so that only the faulty one is undone."""
     async with connection.transaction():
         for job in batch:
             try:
