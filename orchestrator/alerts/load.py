@@ -79,7 +79,7 @@ def _changed(table: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, A
     merged = {**table, **change}
     old, new = table.get("threshold"), change.get("threshold")
     if new is not None and change.get("resolve") is None and old:
-        merged["resolve"] = table.get("resolve", old) / old * new
+        merged["resolve"] = round(table.get("resolve", old) / old * _number(new, "threshold"), 12)
     return merged
 
 
