@@ -62,7 +62,7 @@ class Endpoint:
         self._headers = {"user-agent": "orchestrator", "accept-encoding": "identity", **(headers or {})}
         self._limit = limit
         self._urls: dict[str, httpx.URL] = {}
-        self._transport = transport or _transport(url, context)
+        self._transport = transport or connected(url, context)
 
     @classmethod
     def from_transport(
@@ -76,13 +76,22 @@ class Endpoint:
 
     async def post(self, request: Request, timeouts: Timeouts = Timeouts()) -> Reply:
         """Send, and read the answer whole. Raises Timeout (TIMEOUT) or Unavailable (CONNECTION_FAILED, MALFORMED_RESPONSE)."""
-        unstreamed = Timeouts(timeouts.connect, None, None, timeouts.whole)
-        async with self.stream(request, unstreamed) as streamed:
+        streamed = await self._send(request, Timeouts(timeouts.connect, None, None, timeouts.whole))
+        try:
             return await streamed.reply()
+        finally:
+            await streamed.hang_up()
 
     @asynccontextmanager
     async def stream(self, request: Request, timeouts: Timeouts = Timeouts()) -> AsyncIterator[Streamed]:
         """Send; inside the block the answer is read piece by piece. Leaving the block hangs up if it was not read to its end."""
+        streamed = await self._send(request, timeouts)
+        try:
+            yield streamed
+        finally:
+            await streamed.hang_up()
+
+    async def _send(self, request: Request, timeouts: Timeouts) -> Streamed:
         clock = _Clock(timeouts)
         try:
             sent = self._transport.handle_async_request(self._request(request, timeouts))
@@ -90,14 +99,10 @@ class Endpoint:
         except _BROKEN as error:
             raise _unavailable(error, self._base) from error
         try:
-            streamed = Streamed(response, clock, self._limit)
+            return Streamed(response, clock, self._limit)
         except CallError:
             await response.aclose()
             raise
-        try:
-            yield streamed
-        finally:
-            await streamed.hang_up()
 
     async def close(self) -> None:
         """Close every connection; safe to call twice."""
@@ -233,7 +238,8 @@ def _checked(base_url: str) -> httpx.URL:
     return url
 
 
-def _transport(url: httpx.URL, context: ssl.SSLContext | None) -> AiohttpTransport:
+def connected(url: httpx.URL, context: ssl.SSLContext | None = None) -> AiohttpTransport:
+    """The transport of one endpoint: a pool without a ceiling, and the process's shared TLS context."""
     secure = url.scheme == "https"
     tls = context or (_shared_context() if secure else None)
 

@@ -170,7 +170,7 @@ def _exhausted(run: Run) -> RunEnded | None:
     problem = last.turn.intent.problem if last and isinstance(last.turn.intent, Malformed) else None
     if problem in {Anomaly.REFUSAL, Anomaly.CONTENT_FILTERED}:
         return RunEnded(Outcome.REFUSED, code=problem.upper(), detail="the model refused to go on")
-    if run.truncated >= 2:  # once with the usual budget, once with the larger one
+    if run.truncated > 1:  # once with the usual budget; from then on the larger one holds
         return RunEnded(
             Outcome.TRUNCATED,
             code="TRUNCATED_OUTPUT",

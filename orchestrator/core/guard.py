@@ -87,7 +87,7 @@ class Guard:
         if observation.code in _SILENT:
             return replace(self, calls=calls)
         seen = bytearray(self.seen)
-        _learn(seen, json.dumps(action.input, ensure_ascii=False)[:_READ])
+        _learn(seen, key[:_READ])
         fresh = _learn(seen, observation.content[:_READ])
         news = observation.status == "success" and _tells(fresh) and not _nothing(observation.content)
         return replace(self, seen=bytes(seen), calls=calls, heard=True, news=self.news or news)

@@ -74,7 +74,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The fold of a Trace. `malformed`, `truncated` and `tool_errors` count consecutive ones; times are unix seconds.
+    """The fold of a Trace. `malformed` and `tool_errors` count consecutive ones; times are unix seconds.
 
     `waited` is how many seconds others (long tools, people) had the word in; `waiting_since` when the present wait began.
     """
@@ -187,13 +187,13 @@ def _turned(run: Run, turn: ModelTurn) -> dict[str, Any]:
             expected = tuple(f"{run.step}.{index}" for index in range(len(actions)))
             if not actions or tuple(action.id for action in actions) != expected:
                 raise IllegalEvent(f"run {run.run_id}: the actions of step {run.step} must be numbered {expected or 'from 0'}")
-            return {**spent, "turn": turn, "pending": actions, "malformed": 0, "truncated": 0}
+            return {**spent, "turn": turn, "pending": actions, "malformed": 0}
         case Malformed() if _cut_at_budget(turn):
             return {**spent, **_closed(run, turn, (), run.guard), "truncated": run.truncated + 1}
         case Malformed():
             return {**spent, **_closed(run, turn, (), run.guard), "malformed": run.malformed + 1}
         case Final():
-            return {**spent, "turn": turn, "malformed": 0, "truncated": 0}
+            return {**spent, "turn": turn, "malformed": 0}
         case _ as unknown:
             assert_never(unknown)
 

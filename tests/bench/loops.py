@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import httpx
 from orchestrator.assembly import open_ports
 from orchestrator.core.events import ModelTurn, RunStarted
 from orchestrator.core.spec import AgentSpec, Limits
-from orchestrator.http import _transport
+from orchestrator.http import connected
 from orchestrator.runner import drive
 from orchestrator.settings import ModelSettings, Settings
 from orchestrator.tool import tool
@@ -39,7 +39,7 @@ def goal(run: int) -> str:
 
 
 @asynccontextmanager
-async def raw(url: str, model: str, step: Step) -> AsyncIterator[Callable[[int], object]]:
+async def raw(url: str, model: str, step: Step) -> AsyncIterator[Callable[[int], Awaitable[str]]]:
     """What a careful person writes in an afternoon: one client, JSON made anew each time, no log, no guard."""
     tools = [
         {
@@ -47,7 +47,7 @@ async def raw(url: str, model: str, step: Step) -> AsyncIterator[Callable[[int],
             "function": {"name": look.spec.name, "description": look.spec.description, "parameters": look.spec.schema},
         }
     ]
-    async with httpx.AsyncClient(transport=_transport(httpx.URL(url), None), timeout=60) as client:
+    async with httpx.AsyncClient(transport=connected(httpx.URL(url)), timeout=60) as client:
 
         async def one(run: int) -> str:
             messages: list[dict[str, object]] = [
@@ -71,7 +71,7 @@ async def raw(url: str, model: str, step: Step) -> AsyncIterator[Callable[[int],
 @asynccontextmanager
 async def ours(
     url: str, model: str, step: Step, *, stream: bool = False, folder: Path
-) -> AsyncIterator[Callable[[int], object]]:
+) -> AsyncIterator[Callable[[int], Awaitable[str]]]:
     """The product: policies, cleaning, guards, a durable trace in SQLite."""
     models = {"m": ModelSettings(provider="openai", base_url=url, model=model, stream=stream)}
     settings = Settings(models=models, store=f"sqlite:///{folder}/bench.db")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 from typing import Any
 
-VENV = os.path.join(os.environ.get("ORCHESTRATOR_HOME", os.getcwd()), ".venv")
+VENV = str(Path(os.environ.get("ORCHESTRATOR_HOME", Path.cwd())) / ".venv")
 DISTS = ["orchestrator", "httpx", "aiohttp", "httpx-aiohttp"]
 
 

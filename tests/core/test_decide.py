@@ -162,13 +162,13 @@ def test_the_last_step_asks_to_finish_and_runs_no_more_tools() -> None:
     assert ended.outcome is Outcome.OUT_OF_STEPS
 
 
-def test_a_truncated_reply_gets_a_larger_budget_once() -> None:
+def test_a_truncated_reply_gets_a_larger_budget_once_and_keeps_it() -> None:
     cut = malformed(Anomaly.TRUNCATED)
     assert command(started(), cut) == AskModel(16384)
     ended = recorded(started(), cut, cut)
     assert isinstance(ended, RunEnded)
     assert ended.outcome is Outcome.TRUNCATED
-    assert command(started(), cut, acts(2, SEARCH), observed("2.0")) == AskModel(4096)
+    assert command(started(), cut, acts(2, SEARCH), observed("2.0")) == AskModel(16384)
 
 
 @pytest.mark.parametrize(
