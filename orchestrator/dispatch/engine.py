@@ -1,12 +1,13 @@
 """What all engines share: waiting for work, heartbeats against the lease, and never losing a claim to a cancellation.
 
-An engine gives the five moves that touch its queue (`_claim`, `_let_go`, `_renew`, `_wake`, `_woken`); it raises StoreError where
+An engine gives the moves that touch its queue (`_claim`, `_strays`, `_let_go`, `_renew`, `_wake`, `_woken`); it raises StoreError where
 the queue cannot be reached.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -53,6 +54,7 @@ class Engine(Dispatcher, ABC):
         self._held: dict[str, Slice] = {}
         self._clock: tuple[float, float] | None = None
         self._alive: tuple[float, float] | None = None
+        self._doubtful = -math.inf
 
     async def take(self, most: int, *, now: float, has: frozenset[str], wait: float = 1.0) -> Sequence[Slice]:
         """As the port says. Cancelled while it claims, it hands back what it has got."""
@@ -61,6 +63,8 @@ class Engine(Dispatcher, ABC):
         start = loop.time()
         while True:
             self._news.clear()
+            if loop.time() < self._doubtful:
+                await self._strays(now + loop.time() - start, frozenset(self._held))
             taken = await self._claimed(most, now + loop.time() - start, has) if most > 0 else ()
             left = wait - (loop.time() - start)
             if taken or left <= 0:
@@ -121,9 +125,14 @@ class Engine(Dispatcher, ABC):
         if self._lapsed(now):
             return ()
         claim = asyncio.ensure_future(self._claim(most, now, has))
+        doubtful = asyncio.get_running_loop().time() + self.rules.lease
         try:
             taken = await asyncio.shield(claim)
+        except StoreError:
+            self._doubtful = doubtful
+            raise
         except asyncio.CancelledError:
+            self._doubtful = doubtful
             with suppress(StoreError):
                 for each in await claim:
                     await self._let_go(each, Released())
@@ -174,6 +183,10 @@ class Engine(Dispatcher, ABC):
     @abstractmethod
     async def _claim(self, most: int, now: float, has: frozenset[str]) -> Sequence[Slice]:
         """Claim up to `most` due runs now. Nothing if this worker was swept away: `beat` will say so."""
+
+    @abstractmethod
+    async def _strays(self, now: float, known: frozenset[str]) -> None:
+        """Put back what the queue says this worker holds beyond `known`: a claim whose answer was lost, and that nobody drives."""
 
     @abstractmethod
     async def _let_go(self, taken: Slice, fate: Fate) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from procrastinate.jobs import Job as QueuedJob
+from procrastinate.jobs import Status
 from procrastinate.manager import JobManager
 
 from orchestrator.core.events import RunStarted
@@ -43,12 +45,30 @@ def submission(job: Job, now: float) -> tuple[Statement, ...]:
     lose the group commit of the store.
     """
     tenant, needs = safe(job.tenant), json.dumps(sorted(job.needs))
-    lane, at = _lane(tenant, needs), min(max(job.at, now), LATEST)
+    lane, at = _lane(tenant, needs), min(job.at, LATEST) if job.at > now else 0.0
     args = json.dumps({"run_id": job.run_id})
-    start = at if job.at > now else None
-    line = (job.run_id, tenant, lane, job.priority, at)
-    queued = (SUBMIT, (lane, tenant, needs, lane, TASK, job.priority, job.run_id, args, start, *line))
+    line = (job.run_id, tenant, lane, job.priority, at, now)
+    queued = (SUBMIT, (lane, tenant, needs, lane, TASK, job.priority, job.run_id, args, at or None, *line))
     return (queued,) if job.key is None else (queued, (KEY, (tenant, safe(job.key), job.run_id)))
+
+
+async def fetch(
+    connection: Connection, jobs: JobManager, lanes: Sequence[str], worker: int, most: int
+) -> list[QueuedJob]:
+    """Up to `most` jobs, in procrastinate's order. It gives one a call: the calls share a round trip."""
+    if most <= 0:
+        return []
+    async with connection.pipeline():
+        found = await asyncio.gather(*(jobs.fetch_job(lanes, worker) for _ in range(most)))
+    return [job for job in found if job]
+
+
+async def finish(connection: Connection, jobs: JobManager, job_ids: Sequence[int]) -> None:
+    """These jobs are over, and leave no row."""
+    async with connection.pipeline():
+        await asyncio.gather(
+            *(jobs.finish_job_by_id_async(job_id, Status.SUCCEEDED, delete_job=True) for job_id in job_ids)
+        )
 
 
 async def requeue(connection: Connection, jobs: JobManager, line: Line, now: float, parked: Parked | None) -> None:
@@ -56,15 +76,15 @@ async def requeue(connection: Connection, jobs: JobManager, line: Line, now: flo
     until = None if parked is None else min(max(parked.until, 0.0), LATEST)
     start = AT_ONCE if until is None else datetime.fromtimestamp(until, UTC)
     job_id = await _moved(connection, jobs, line, start)
-    put = (job_id, now if until is None else until, parked is not None, parked is not None and parked.approval)
-    await connection.execute(SQL["put"], (*put, line.run_id))
+    waits = parked is not None, parked is not None and parked.approval
+    await connection.execute(SQL["put"], (job_id, until or 0.0, now, *waits, line.run_id))
 
 
-async def put_back(connection: Connection, jobs: JobManager, run_ids: Sequence[str], now: float) -> frozenset[int]:
-    """Fence off the holders of these runs, then queue the runs; their jobs."""
-    if not run_ids:
+async def put_back(connection: Connection, jobs: JobManager, job_ids: Sequence[int], now: float) -> frozenset[int]:
+    """Fence off the holders of the runs of these jobs, then queue the runs; those jobs for which there is a held run."""
+    if not job_ids:
         return frozenset()
-    lines = [Line(*row) for row in await (await connection.execute(SQL["held lines"], (run_ids,))).fetchall()]
+    lines = [Line(*row) for row in await (await connection.execute(SQL["held lines"], (job_ids,))).fetchall()]
     await connection.execute(SQL["fence"], ([line.run_id for line in lines],))
     for line in lines:
         await requeue(connection, jobs, line, now, None)

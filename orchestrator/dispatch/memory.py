@@ -16,6 +16,8 @@ from orchestrator.stores import Store
 
 FOREVER = 3600.0
 """Seconds between looks when nothing is scheduled: there is no other process to wait for."""
+DECIDED = "decision"
+"""The last event of a run that waits although somebody has decided: the wake was lost."""
 
 
 class Board:
@@ -146,6 +148,10 @@ class MemoryDispatcher(Engine):
         found, after = 0, None
         while page := await self._store.runs(outcome="open", after=after, limit=500):
             for row in page:
+                ticket = self.board.tickets.get(row.run_id)
+                if ticket and ticket.state == "waiting" and row.last_kind == DECIDED:
+                    self.board.put(woken(ticket, now))
+                    found += 1
                 found += await self._queue_again(row.run_id, now)
             after = page[-1].key
         for run_id, ticket in tuple(self.board.tickets.items()):
@@ -203,8 +209,11 @@ class MemoryDispatcher(Engine):
 
     async def _forget(self, now: float) -> None:
         self.board.workers.pop(self.worker, None)
+        await self._strays(now, frozenset())
+
+    async def _strays(self, now: float, known: frozenset[str]) -> None:
         for ticket in tuple(self.board.tickets.values()):
-            if ticket.state == "held" and ticket.worker == self.worker:
+            if ticket.state == "held" and ticket.worker == self.worker and ticket.run_id not in known:
                 await self._put_back(ticket, now)
 
     async def _put_back(self, ticket: Ticket, now: float) -> None:

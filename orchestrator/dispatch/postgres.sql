@@ -1,5 +1,6 @@
 -- What procrastinate does not know of a run's slices, beside procrastinate's own tables in the database of the trace. A line of
--- `slices` stands for an open run, with exactly one job: `todo` while nobody holds the run, `doing` while `worker` does.
+-- `slices` stands for an open run, with exactly one job: `todo` while nobody holds the run, `doing` while `worker` does. `at` is
+-- when the run is due, 0 when it is so by any clock; `since` when it was last put into the queue.
 
 -- [migration 1]
 CREATE TABLE lanes (
@@ -14,6 +15,7 @@ CREATE TABLE slices (
     lane text COLLATE "C" NOT NULL,
     priority integer NOT NULL,
     at double precision NOT NULL,
+    since double precision NOT NULL,
     worker bigint,
     epoch bigint NOT NULL DEFAULT 0,
     woken boolean NOT NULL DEFAULT false,
@@ -21,7 +23,7 @@ CREATE TABLE slices (
     approval boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 70);
 CREATE INDEX slices_held ON slices (worker, tenant) WHERE worker IS NOT NULL;
-CREATE INDEX slices_by_lane ON slices (lane) WHERE worker IS NULL;
+CREATE INDEX slices_by_lane ON slices (lane, at) WHERE worker IS NULL;
 CREATE TABLE slice_keys (
     tenant text NOT NULL,
     key text NOT NULL,
@@ -29,12 +31,6 @@ CREATE TABLE slice_keys (
     PRIMARY KEY (tenant, key)
 );
 CREATE INDEX slice_keys_by_run ON slice_keys (run_id);
-CREATE TABLE schedules (
-    name text COLLATE "C" PRIMARY KEY,
-    next double precision NOT NULL,
-    body text NOT NULL
-);
-CREATE INDEX schedules_by_next ON schedules (next);
 
 -- [lock schema]
 SELECT pg_advisory_xact_lock(hashtext('orchestrator schema'));
@@ -56,7 +52,8 @@ WITH known AS (
         ROW(%s::varchar, %s::varchar, %s::integer, NULL, %s::text, %s::jsonb, to_timestamp(%s::float8))
     ]::procrastinate_job_to_defer_v1[])) AS id
 )
-INSERT INTO slices (run_id, job_id, tenant, lane, priority, at) SELECT %s::text, job.id, %s::text, %s::text, %s::integer, %s::float8 FROM job;
+INSERT INTO slices (run_id, job_id, tenant, lane, priority, at, since)
+SELECT %s::text, job.id, %s::text, %s::text, %s::integer, %s::float8, %s::float8 FROM job;
 
 -- [key]
 INSERT INTO slice_keys (tenant, key, run_id) VALUES (%s, %s, %s);
@@ -74,8 +71,12 @@ SELECT pg_advisory_xact_lock(hashtext('orchestrator claims'));
 SELECT tenant, count(*) FROM slices WHERE worker IS NOT NULL GROUP BY tenant;
 
 -- [lanes]
-SELECT name, tenant, needs FROM lanes
-WHERE EXISTS (SELECT 1 FROM slices WHERE slices.lane = lanes.name AND slices.worker IS NULL);
+SELECT lanes.name, lanes.tenant, lanes.needs, ready.count FROM lanes, LATERAL (
+    SELECT count(*) AS count FROM (
+        SELECT 1 FROM slices WHERE slices.lane = lanes.name AND worker IS NULL AND at <= %(now)s::float8 LIMIT %(most)s
+    ) AS due
+) AS ready
+WHERE ready.count > 0;
 
 -- [hold]
 WITH bumped AS (
@@ -86,7 +87,12 @@ FROM bumped WHERE slices.run_id = bumped.run_id
 RETURNING slices.run_id, slices.epoch, slices.tenant;
 
 -- [done]
-DELETE FROM slices WHERE run_id = %s AND worker = %s AND epoch = %s RETURNING job_id;
+WITH ended AS (
+    DELETE FROM slices USING unnest(%(runs)s::text[], %(epochs)s::bigint[]) AS told (run_id, epoch)
+    WHERE slices.run_id = told.run_id AND slices.epoch = told.epoch AND slices.worker = %(worker)s
+    RETURNING slices.job_id
+)
+SELECT ended.job_id FROM ended JOIN procrastinate_jobs job ON job.id = ended.job_id AND job.status IN ('todo', 'doing');
 
 -- [soon]
 SET LOCAL synchronous_commit = off;
@@ -95,10 +101,10 @@ SET LOCAL synchronous_commit = off;
 SELECT run_id, job_id, lane, priority, woken FROM slices WHERE run_id = %s AND worker = %s AND epoch = %s FOR UPDATE;
 
 -- [line]
-SELECT run_id, job_id, lane, priority, worker IS NOT NULL, at FROM slices WHERE run_id = %s FOR UPDATE;
+SELECT run_id, job_id, lane, priority, worker IS NOT NULL, at > 0 FROM slices WHERE run_id = %s FOR UPDATE;
 
 -- [put]
-UPDATE slices SET job_id = %s, worker = NULL, woken = false, at = %s, parked = %s, approval = %s WHERE run_id = %s;
+UPDATE slices SET job_id = %s, worker = NULL, woken = false, at = %s, since = %s, parked = %s, approval = %s WHERE run_id = %s;
 
 -- [wake holder]
 UPDATE slices SET woken = true WHERE run_id = %s;
@@ -113,10 +119,10 @@ UPDATE slices SET woken = false WHERE worker = %s AND woken AND run_id = ANY(%s)
 UPDATE runs SET epoch = epoch + 1 WHERE run_id = ANY(%s);
 
 -- [held lines]
-SELECT run_id, job_id, lane, priority FROM slices WHERE worker IS NOT NULL AND run_id = ANY(%s) FOR UPDATE;
+SELECT run_id, job_id, lane, priority FROM slices WHERE worker IS NOT NULL AND job_id = ANY(%s) FOR UPDATE;
 
 -- [held by]
-SELECT run_id FROM slices WHERE worker = %s;
+SELECT run_id, job_id FROM slices WHERE worker = %s;
 
 -- [lock sweep]
 SELECT pg_advisory_xact_lock(hashtext('orchestrator sweep'));
@@ -138,6 +144,13 @@ LEFT JOIN procrastinate_jobs job ON job.id = slices.job_id
 WHERE slices.worker IS NULL AND job.status IS DISTINCT FROM 'todo'
 FOR UPDATE OF slices;
 
+-- [decided]
+SELECT slices.run_id, slices.job_id, slices.lane, slices.priority FROM slices
+JOIN runs ON runs.run_id = slices.run_id
+JOIN procrastinate_jobs job ON job.id = slices.job_id AND job.status = 'todo'
+WHERE slices.worker IS NULL AND slices.parked AND slices.at > %s::float8 AND runs.outcome IS NULL AND runs.last_kind = 'decision'
+FOR UPDATE OF slices;
+
 -- [drop ended]
 DELETE FROM slices USING runs
 WHERE runs.run_id = slices.run_id AND runs.outcome IS NOT NULL AND slices.worker IS NULL
@@ -146,22 +159,10 @@ RETURNING slices.job_id;
 -- [depth]
 SELECT
     count(*) FILTER (WHERE worker IS NULL AND at <= %(now)s::float8),
-    coalesce(%(now)s::float8 - min(at) FILTER (WHERE worker IS NULL AND at <= %(now)s::float8), 0),
+    coalesce(greatest(0, %(now)s::float8 - min(greatest(at, since)) FILTER (WHERE worker IS NULL AND at <= %(now)s::float8)), 0),
     count(*) FILTER (WHERE worker IS NULL AND NOT parked AND at > %(now)s::float8),
     count(*) FILTER (WHERE worker IS NOT NULL),
     count(*) FILTER (WHERE worker IS NULL AND parked AND at > %(now)s::float8),
     count(*) FILTER (WHERE worker IS NULL AND approval AND at > %(now)s::float8),
     (SELECT count(*) FROM procrastinate_workers WHERE last_heartbeat >= now() - make_interval(secs => %(lease)s::float8))
 FROM slices;
-
--- [schedule]
-INSERT INTO schedules (name, next, body) VALUES (%s, %s, %s) ON CONFLICT (name) DO UPDATE SET next = excluded.next, body = excluded.body;
-
--- [unschedule]
-DELETE FROM schedules WHERE name = %s;
-
--- [schedules]
-SELECT name, next, body FROM schedules WHERE next <= %s ORDER BY next, name;
-
--- [advance]
-UPDATE schedules SET next = %s WHERE name = %s AND next = %s;

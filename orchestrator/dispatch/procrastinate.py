@@ -12,18 +12,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from procrastinate.jobs import Job as QueuedJob
-from procrastinate.jobs import Status
 from procrastinate.manager import JobManager
 
 from orchestrator.core.events import RunStarted
 from orchestrator.dispatch import Depth, DispatchRules, Job, Slice, Submitted
 from orchestrator.dispatch.engine import Done, Engine, Fate, Parked
+from orchestrator.dispatch.gathered import Gathered
 from orchestrator.dispatch.joined import SQL, Connection, Database
-from orchestrator.dispatch.lines import TASK, Line, put_back, queue_again, requeue, submission
+from orchestrator.dispatch.lines import TASK, Line, fetch, finish, put_back, queue_again, requeue, submission
 from orchestrator.dispatch.ticket import full, safe
 from orchestrator.errors import StoreError
 from orchestrator.stores.postgres import PostgresStore
@@ -39,12 +40,12 @@ FORGOTTEN = 3600.0
 """Seconds after which procrastinate's line of a silent worker that held nothing is deleted."""
 
 
-class Lane(NamedTuple):
-    """A queue of procrastinate's: the runs of one tenant with the same needs."""
+class Offer(NamedTuple):
+    """What a worker may claim from: the tenant of each lane, how many runs are due in it, and how many each tenant holds."""
 
-    name: str
-    tenant: str
-    needs: str
+    lanes: Mapping[str, str]
+    ready: Counter[str]
+    held: Counter[str]
 
 
 class ProcrastinateDispatcher(Engine):
@@ -57,6 +58,7 @@ class ProcrastinateDispatcher(Engine):
         self._id: int | None = None
         self._nudges: set[str] = set()
         self._next_look = 0.0
+        self._endings = Gathered(self._end)
 
     async def open(self) -> None:
         if self._database:
@@ -92,10 +94,9 @@ class ProcrastinateDispatcher(Engine):
         async def sweep(connection: Connection, jobs: JobManager) -> int:
             await connection.execute(SQL["lock sweep"])
             stalled = list(await jobs.get_stalled_jobs(task_name=TASK, seconds_since_heartbeat=lease))
-            swept = await put_back(connection, jobs, [str(job.task_kwargs["run_id"]) for job in stalled], now)
-            for job in stalled:
-                if job.id not in swept:
-                    await jobs.finish_job(job, Status.SUCCEEDED, delete_job=True)
+            ids = {job.id for job in stalled if job.id}
+            swept = await put_back(connection, jobs, sorted(ids), now)
+            await finish(connection, jobs, sorted(ids - swept))
             for worker in {job.worker_id for job in stalled if job.worker_id is not None}:
                 await jobs.unregister_worker(worker)
             await jobs.prune_stalled_workers(max(FORGOTTEN, lease))
@@ -111,6 +112,7 @@ class ProcrastinateDispatcher(Engine):
             for (job_id,) in await (await connection.execute(SQL["drop ended"])).fetchall():
                 await jobs.cancel_job_by_id_async(job_id, delete_job=True)
             lines = [Line(*row) for row in await (await connection.execute(SQL["lost jobs"])).fetchall()]
+            lines += [Line(*row) for row in await (await connection.execute(SQL["decided"], (now,))).fetchall()]
             for line in lines:
                 await requeue(connection, jobs, line, now, None)
             lost = await (await connection.execute(SQL["lost runs"], (HEAL_BATCH,))).fetchall()
@@ -135,62 +137,73 @@ class ProcrastinateDispatcher(Engine):
             raise StoreError("the dispatcher is closed; open it first")
         return self._database
 
-    async def _claim(self, most: int, now: float, has: frozenset[str]) -> Sequence[Slice]:  # noqa: ARG002  the server's
+    async def _claim(self, most: int, now: float, has: frozenset[str]) -> Sequence[Slice]:
         async def claim(connection: Connection, jobs: JobManager) -> tuple[int | None, list[Slice]]:
             worker = await self._known(connection, jobs)
             if worker is None:
                 return None, []
-            fetched = await self._fetch(connection, jobs, worker, most, has)
-            if not fetched:
-                return worker, []
-            values = {"runs": list(fetched), "worker": worker}
-            rows = await (await connection.execute(SQL["hold"], values)).fetchall()
-            held = {run_id: Slice(run_id, epoch, tenant) for run_id, epoch, tenant in rows}
-            for run_id in fetched.keys() - held.keys():
-                await jobs.finish_job(fetched[run_id], Status.SUCCEEDED, delete_job=True)
-            return worker, [held[run_id] for run_id in fetched if run_id in held]
+            offer = await self._offer(connection, now, most, has)
+            fetched = await self._fetched(connection, jobs, worker, offer, most)
+            return worker, await _held(connection, jobs, worker, fetched)
 
         worker, taken = await self._db.transact("claim", claim)
         self._id = worker if worker is not None else self._id
         return taken
 
-    async def _fetch(
-        self, connection: Connection, jobs: JobManager, worker: int, most: int, has: frozenset[str]
-    ) -> dict[str, QueuedJob]:
-        """The next jobs by run id, in their order, from lanes whose needs we have and whose tenants have room."""
-        held: dict[str, int] = {}
+    async def _offer(self, connection: Connection, now: float, most: int, has: frozenset[str]) -> Offer:
+        """What is due and within what this worker has. Where tenants are limited, no other worker claims until we have."""
+        held: Counter[str] = Counter()
         if self.rules.limited:
             await connection.execute(SQL["lock claims"])
-            held = dict(await (await connection.execute(SQL["held"])).fetchall())
-        rows = await (await connection.execute(SQL["lanes"])).fetchall()
-        lanes = {row[0]: Lane(*row) for row in rows if has.issuperset(json.loads(row[2]))}
+            held.update(dict(await (await connection.execute(SQL["held"])).fetchall()))
+        rows = await (await connection.execute(SQL["lanes"], {"now": now, "most": most})).fetchall()
+        fit = [(name, tenant, ready) for name, tenant, needs, ready in rows if has.issuperset(json.loads(needs))]
+        return Offer({name: tenant for name, tenant, _ in fit}, Counter({name: ready for name, _, ready in fit}), held)
+
+    async def _fetched(
+        self, connection: Connection, jobs: JobManager, worker: int, offer: Offer, most: int
+    ) -> dict[str, QueuedJob]:
+        """The next jobs by run id, in their order, from lanes whose tenants have room: as many at once as no limit can mind."""
         fetched: dict[str, QueuedJob] = {}
+        lanes, ready, running = offer.lanes, offer.ready.copy(), offer.held.copy()
         while len(fetched) < most:
-            barred = full(held, self.rules)
-            open_lanes = [lane.name for lane in lanes.values() if lane.tenant not in barred]
-            job = await jobs.fetch_job(open_lanes, worker) if open_lanes else None
-            if job is None:
+            barred = full(running, self.rules)
+            able = [lane for lane, tenant in lanes.items() if tenant not in barred]
+            limits = ((self.rules.limit(lanes[lane]), running[lanes[lane]]) for lane in able)
+            room = min((limit - count for limit, count in limits if limit is not None), default=most)
+            wanted = min(most - len(fetched), sum(ready[lane] for lane in able), room)
+            found = await fetch(connection, jobs, able, worker, wanted)
+            fetched.update((str(job.task_kwargs["run_id"]), job) for job in found)
+            running.update(lanes[job.queue] for job in found)
+            ready.subtract(job.queue for job in found)
+            if not found or not self.rules.limited:
                 break
-            fetched[str(job.task_kwargs["run_id"])] = job
-            tenant = lanes[job.queue].tenant
-            held[tenant] = held.get(tenant, 0) + 1
         return fetched
 
     async def _let_go(self, taken: Slice, fate: Fate) -> None:
-        mine = (taken.run_id, self._id, taken.epoch)
-
-        async def finish(connection: Connection, jobs: JobManager) -> None:
-            await connection.execute(SQL["soon"])
-            for (job_id,) in await (await connection.execute(SQL["done"], mine)).fetchall():
-                await jobs.finish_job_by_id_async(job_id, Status.SUCCEEDED, delete_job=True)
+        if isinstance(fate, Done):
+            await self._endings.add(taken)
+            return
 
         async def hand_on(connection: Connection, jobs: JobManager) -> None:
+            mine = (taken.run_id, self._id, taken.epoch)
             row = await (await connection.execute(SQL["mine"], mine)).fetchone()
             if row:
                 parked = fate if isinstance(fate, Parked) and not row[-1] else None
                 await requeue(connection, jobs, Line(*row[:-1]), self._now(), parked)
 
-        await self._db.transact("let go of a run", finish if isinstance(fate, Done) else hand_on)
+        await self._db.transact("let go of a run", hand_on)
+
+    async def _end(self, ended: Sequence[Slice]) -> None:
+        """Many at once, and soon enough on disk: that these runs have ended is known from their traces."""
+
+        async def end(connection: Connection, jobs: JobManager) -> None:
+            await connection.execute(SQL["soon"])
+            values = {"runs": [each.run_id for each in ended], "epochs": [each.epoch for each in ended]}
+            rows = await (await connection.execute(SQL["done"], {**values, "worker": self._id})).fetchall()
+            await finish(connection, jobs, [job_id for (job_id,) in rows])
+
+        await self._db.transact("end runs", end)
 
     async def _known(self, connection: Connection, jobs: JobManager) -> int | None:
         """This worker's id with procrastinate; registers it when it is new, None when it is taken for dead."""
@@ -213,12 +226,19 @@ class ProcrastinateDispatcher(Engine):
     async def _forget(self, now: float) -> None:
         async def forget(connection: Connection, jobs: JobManager) -> None:
             held = await (await connection.execute(SQL["held by"], (self._id,))).fetchall()
-            await put_back(connection, jobs, [run_id for (run_id,) in held], now)
+            await put_back(connection, jobs, [job_id for _, job_id in held], now)
             if self._id is not None:
                 await jobs.unregister_worker(self._id)
 
         await self._db.transact("sign off", forget)
         self._id = None
+
+    async def _strays(self, now: float, known: frozenset[str]) -> None:
+        async def stray(connection: Connection, jobs: JobManager) -> None:
+            held = await (await connection.execute(SQL["held by"], (self._id,))).fetchall()
+            await put_back(connection, jobs, [job_id for run_id, job_id in held if run_id not in known], now)
+
+        await self._db.transact("put strays back", stray)
 
     async def _wake(self, run_id: str, now: float) -> None:
         async def wake(connection: Connection, jobs: JobManager) -> None:
@@ -228,11 +248,11 @@ class ProcrastinateDispatcher(Engine):
                 lost = await (await connection.execute(SQL["lost run"], (run_id,))).fetchall()
                 await queue_again(connection, jobs, lost, now)
                 return
-            *line, held, at = row
+            *line, held, delayed = row
             if held:
                 await connection.execute(SQL["wake holder"], (run_id,))
                 await connection.execute(SQL["notify"], (run_id,))
-            elif at > now:
+            elif delayed:
                 await requeue(connection, jobs, Line(*line), now, None)
 
         await self._db.transact("wake", wake)
@@ -265,3 +285,13 @@ class ProcrastinateDispatcher(Engine):
         if channel == "orchestrator_slices" and payload:
             self._nudges.add(payload)
         self._news.set()
+
+
+async def _held(connection: Connection, jobs: JobManager, worker: int, fetched: Mapping[str, QueuedJob]) -> list[Slice]:
+    """Raise the epochs and write down who holds the runs, in their order. A job whose run is gone is gone, too."""
+    if not fetched:
+        return []
+    rows = await (await connection.execute(SQL["hold"], {"runs": list(fetched), "worker": worker})).fetchall()
+    held = {run_id: Slice(run_id, epoch, tenant) for run_id, epoch, tenant in rows}
+    await finish(connection, jobs, [job.id for run_id, job in fetched.items() if run_id not in held and job.id])
+    return [held[run_id] for run_id in fetched if run_id in held]

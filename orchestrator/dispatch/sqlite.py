@@ -80,7 +80,10 @@ class SqliteDispatcher(Engine):
 
         def healed(db: sqlite3.Connection) -> int:
             db.execute(SQL["drop ended"])
-            return _queue_again(db, db.execute(SQL["lost runs"], (HEAL_BATCH,)).fetchall(), now)
+            unheard = _column(db.execute(SQL["decided"]))
+            for run_id in unheard:
+                db.execute(SQL["wake"], {"run_id": run_id, "now": now})
+            return len(unheard) + _queue_again(db, db.execute(SQL["lost runs"], (HEAL_BATCH,)).fetchall(), now)
 
         total = 0
         while found := await self._store.transaction(healed):
@@ -144,6 +147,13 @@ class SqliteDispatcher(Engine):
             _put_back(db, _column(db.execute(SQL["held by"], (self.worker,))), now)
 
         await self._store.transaction(forget)
+
+    async def _strays(self, now: float, known: frozenset[str]) -> None:
+        def stray(db: sqlite3.Connection) -> None:
+            held = _column(db.execute(SQL["held by"], (self.worker,)))
+            _put_back(db, [run_id for run_id in held if run_id not in known], now)
+
+        await self._store.transaction(stray)
 
     async def _wake(self, run_id: str, now: float) -> None:
         def wake(db: sqlite3.Connection) -> int:

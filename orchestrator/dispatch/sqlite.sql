@@ -28,8 +28,6 @@ CREATE TABLE queue_keys (
 CREATE INDEX queue_keys_by_run ON queue_keys (run_id);
 CREATE TABLE queue_needs (needs TEXT PRIMARY KEY NOT NULL) WITHOUT ROWID;
 CREATE TABLE workers (worker TEXT PRIMARY KEY NOT NULL, beat REAL NOT NULL) WITHOUT ROWID;
-CREATE TABLE schedules (name TEXT PRIMARY KEY NOT NULL, next REAL NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;
-CREATE INDEX schedules_by_next ON schedules (next);
 CREATE TRIGGER queue_submitted AFTER INSERT ON queue WHEN new.key IS NOT NULL BEGIN INSERT INTO queue_keys (tenant, key, run_id) VALUES (new.tenant, new.key, new.run_id); END;
 CREATE TRIGGER queue_needing AFTER INSERT ON queue BEGIN INSERT OR IGNORE INTO queue_needs (needs) VALUES (new.needs); END;
 CREATE TRIGGER queue_forgotten AFTER DELETE ON runs BEGIN DELETE FROM queue_keys WHERE run_id = old.run_id; DELETE FROM queue WHERE run_id = old.run_id; END;
@@ -134,6 +132,10 @@ SELECT runs.run_id, runs.tenant, entries.body FROM runs
 JOIN entries ON entries.run_id = runs.run_id AND entries.seq = 1
 WHERE runs.run_id = ? AND runs.outcome IS NULL;
 
+-- [decided]
+SELECT queue.run_id FROM queue JOIN runs ON runs.run_id = queue.run_id
+WHERE queue.state = 'waiting' AND runs.outcome IS NULL AND runs.last_kind = 'decision';
+
 -- [drop ended]
 DELETE FROM queue
 WHERE state != 'held' AND run_id IN (SELECT queue.run_id FROM queue JOIN runs ON runs.run_id = queue.run_id WHERE runs.outcome IS NOT NULL);
@@ -148,15 +150,3 @@ SELECT
     coalesce(sum(state = 'waiting' AND approval AND at > :now), 0),
     (SELECT count(*) FROM workers WHERE beat >= :live)
 FROM queue;
-
--- [schedule]
-INSERT INTO schedules (name, next, body) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET next = excluded.next, body = excluded.body;
-
--- [unschedule]
-DELETE FROM schedules WHERE name = ?;
-
--- [schedules]
-SELECT name, next, body FROM schedules WHERE next <= ? ORDER BY next, name;
-
--- [advance]
-UPDATE schedules SET next = ? WHERE name = ? AND next = ?;
