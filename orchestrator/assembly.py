@@ -21,12 +21,13 @@ from orchestrator.core.run import Run
 from orchestrator.core.spec import Language, Protocol, ToolSpec
 from orchestrator.errors import ConfigError
 from orchestrator.model import EndpointModels
+from orchestrator.policy import LimitRules, Rules
 from orchestrator.runner import Listener, Observer, Ports, drive
 from orchestrator.settings import Settings, limits_of
 from orchestrator.stores import Store
 from orchestrator.stores.memory import MemoryStore
 from orchestrator.stores.sqlite import SqliteStore
-from orchestrator.toolbox import Toolbox
+from orchestrator.toolbox import Toolbox, rules_for
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: sorts as it counts, and has no i, l, o, u
 LOOK = 1.0
@@ -181,7 +182,12 @@ def shipped_tools() -> Path:
 
 def make_toolbox(settings: Settings) -> Toolbox:
     """The tools that the settings name, or the shipped ones."""
-    return Toolbox.load(settings.tools or (str(shipped_tools()),), threads=settings.tool_threads)
+
+    def rules(spec: ToolSpec) -> Rules:
+        limit = settings.tool_limits.get(spec.name)
+        return rules_for(spec) if limit is None else replace(rules_for(spec), limit=LimitRules(**limit.model_dump()))
+
+    return Toolbox.load(settings.tools or (str(shipped_tools()),), threads=settings.tool_threads, rules=rules)
 
 
 def secrets_of(settings: Settings) -> tuple[str, ...]:

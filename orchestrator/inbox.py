@@ -29,11 +29,12 @@ from orchestrator.toolbox.invoke import returned
 
 DAYS = 86_400.0
 LONGEST = 366 * DAYS
-"""How long a callback's token of a run without a deadline is good."""
+"""Seconds that a callback's token is good: as long as the longest deadline that a tool may give."""
 EARLY = 5.0
 """Seconds that a callback waits for its action to be recorded as waiting: it may be quicker than our own append."""
 TRIES = 100
 
+Verdict = Literal["approve", "edit", "refuse"]
 Wake = Callable[[str], Awaitable[None]]
 
 
@@ -76,7 +77,7 @@ class Inbox:
         self,
         run_id: str,
         action_id: str,
-        verdict: Literal["approve", "edit", "refuse"],
+        verdict: Verdict,
         *,
         by: str,
         input: JsonObject | None = None,
@@ -166,11 +167,8 @@ class Inbox:
 
 
 def callback_token(key: bytes, run: Run, action_id: str) -> str:
-    """The signed word for one action, good until the run's deadline; "" without a key. For `Ports.callback`."""
-    if not key:
-        return ""
-    deadline = run.start.limits.deadline
-    return signed(key, run.run_id, action_id, run.started_at + (LONGEST if deadline is None else deadline))
+    """The signed word for one action, "" without a key. For `Ports.callback`."""
+    return signed(key, run.run_id, action_id, run.at + LONGEST) if key else ""
 
 
 def signed(key: bytes, run_id: str, action_id: str, until: float) -> str:

@@ -31,6 +31,7 @@ from orchestrator.core.prompt import Delta
 from orchestrator.core.run import Run, evolve, replay
 from orchestrator.errors import CallError, Conflict, IllegalEvent, StoreError
 from orchestrator.model import Model, Models
+from orchestrator.policy.budget import OUT_OF_BUDGET
 from orchestrator.stores import Store
 from orchestrator.toolbox import Called, Context, Pending, Toolbox
 
@@ -158,9 +159,8 @@ class Session:
         except TimeoutError:
             return  # the run's own deadline: decide sees it
         except CallError as error:
-            await self.record(
-                RunEnded(Outcome.MODEL_FAILED, code=error.code, detail=error.message, attempts=error.attempts)
-            )
+            outcome = Outcome.OUT_OF_BUDGET if error.code == OUT_OF_BUDGET else Outcome.MODEL_FAILED
+            await self.record(RunEnded(outcome, code=error.code, detail=error.message, attempts=error.attempts))
             return
         if not any(step.observations for step in run.steps):
             turn = facts_in_thought(turn, run.start.goal)

@@ -129,6 +129,41 @@ class AgentSettings(_Table):
     limits: LimitSettings = LimitSettings()
 
 
+class WorkerSettings(_Table):
+    """The worker: runs driven at once, seconds of grace for a drain, heartbeats and their lease, and where its health is served."""
+
+    concurrency: int = Field(default=1000, ge=1)
+    grace: float = Field(default=25.0, ge=0)
+    beat: float = Field(default=2.0, gt=0)
+    lease: float = Field(default=10.0, gt=0)
+    host: str = "127.0.0.1"
+    port: int = Field(default=0, ge=0, le=65535)
+
+    @model_validator(mode="after")
+    def _in_time(self) -> Self:
+        if self.lease < 3 * self.beat:
+            raise ValueError(f"lease must be at least three beats, {3 * self.beat:g} s: one lost heartbeat is no death")
+        return self
+
+
+class TenantSettings(_Table):
+    """One tenant: runs at once over all workers, tokens and money in any UTC day."""
+
+    concurrency: int | None = Field(default=None, ge=1)
+    tokens_per_day: int | None = Field(default=None, ge=0)
+    cost_per_day: float | None = Field(default=None, ge=0)
+
+
+class ScheduleSettings(_Table):
+    """A question that is asked again and again, at the times (UTC) of a cron line."""
+
+    cron: str
+    question: str
+    agent: str = "default"
+    tenant: str = ""
+    priority: int = 0
+
+
 class Settings(BaseSettings):
     """All settings. `Settings.load()` reads them; every problem is a ConfigError that names the setting."""
 
@@ -141,6 +176,11 @@ class Settings(BaseSettings):
     store: str = "sqlite:///var/orchestrator.db"
     tools: tuple[str, ...] = ()
     tool_threads: int = Field(default=32, ge=1)
+    tool_limits: dict[str, Limit] = {}
+    worker: WorkerSettings = WorkerSettings()
+    tenants: dict[str, TenantSettings] = {}
+    schedules: dict[str, ScheduleSettings] = {}
+    callback_key: SecretStr = SecretStr("")
     hooks: dict[str, HookSettings] = {}
     alerts: AlertSettings = AlertSettings()
     log_format: Literal["console", "json", "auto"] = "auto"
@@ -167,6 +207,20 @@ class Settings(BaseSettings):
                         f"agents.{name}.models names {model!r}; configured are {sorted(self.models) or 'none'}"
                     )
         return self
+
+    @model_validator(mode="after")
+    def _known_prices(self) -> Self:
+        """An unknown price is never zero where money is counted."""
+        counted = [name for name, tenant in self.tenants.items() if tenant.cost_per_day is not None]
+        unpriced = [name for name, model in self.models.items() if model.price is None]
+        if counted and unpriced:
+            raise ValueError(f"tenants.{counted[0]}.cost_per_day needs a price for each model: models.{unpriced[0]} has none")
+        return self
+
+    @field_validator("callback_key", mode="before")
+    @classmethod
+    def _callback_key(cls, value: object) -> object:
+        return secret(value) if isinstance(value, str) else value
 
     @classmethod
     def load(cls, path: str | Path | None = None) -> Settings:

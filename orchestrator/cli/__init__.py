@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from orchestrator.cli import alerts, batch, doctor, exits, run, tools, trace
+from orchestrator.cli import alerts, batch, doctor, exits, queue, run, tools, trace, worker
 from orchestrator.cli.context import Context
 from orchestrator.errors import OrchestratorError
 from orchestrator.show import plain
@@ -58,6 +58,15 @@ app.command()(trace.show)
 app.command()(trace.replay)
 app.command()(trace.runs)
 app.command()(batch.batch)
+app.command()(worker.worker)
+app.command()(queue.submit)
+app.command()(queue.status)
+app.command()(queue.cancel)
+app.command()(queue.approve)
+app.command()(queue.refuse)
+app.command()(queue.callback)
+app.command()(queue.schedule)
+app.command()(queue.purge)
 app.add_typer(tools.app, name="tools")
 app.command()(alerts.monitor)
 app.add_typer(alerts.app, name="alerts")

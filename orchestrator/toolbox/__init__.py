@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from orchestrator.core.clean import plain as as_json
 from orchestrator.tool import Context
-from orchestrator.toolbox.box import Toolbox
+from orchestrator.toolbox.box import Toolbox, rules_for
 from orchestrator.toolbox.called import Called, Pending
 from orchestrator.toolbox.invoke import Invocation
 
-__all__ = ["Called", "Context", "Invocation", "Pending", "Toolbox", "as_json"]
+__all__ = ["Called", "Context", "Invocation", "Pending", "Toolbox", "as_json", "rules_for"]

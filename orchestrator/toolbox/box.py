@@ -58,10 +58,15 @@ class Toolbox:
 
     @classmethod
     def load(
-        cls, paths: Sequence[str | Path], *, threads: int | Threads = 32, observe: Observer = unobserved
+        cls,
+        paths: Sequence[str | Path],
+        *,
+        threads: int | Threads = 32,
+        rules: Callable[[ToolSpec], Rules] = rules_for,
+        observe: Observer = unobserved,
     ) -> Toolbox:
         """The tools of folders, files and dotted module names. ConfigError names the file and the line at fault."""
-        return cls((tool for path in paths for tool in tools_at(path)), threads=threads, observe=observe)
+        return cls((tool for path in paths for tool in tools_at(path)), threads=threads, rules=rules, observe=observe)
 
     def get(self, name: str) -> Tool | None:
         """The tool of exactly this name."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from orchestrator.dispatch import Dispatcher
+from orchestrator.dispatch import Depth, Dispatcher
 from orchestrator.errors import StoreError
 from orchestrator.runner import Ports
 from orchestrator.worker.rules import WorkerRules
@@ -25,6 +25,8 @@ class Kept(Protocol):
     rules: WorkerRules
     problem: str | None
 
+    depth: Depth
+
     @property
     def in_hand(self) -> Sequence[str]:
         """The runs that are being driven."""
@@ -32,6 +34,10 @@ class Kept(Protocol):
 
     def lose(self) -> None:
         """The lease is over."""
+        ...
+
+    def doubt(self) -> None:
+        """The lease may be over: nobody answers."""
         ...
 
     async def nudge(self, run_id: str) -> None:
@@ -46,6 +52,7 @@ def keepers(worker: Kept) -> tuple[Coroutine[Any, Any, None], ...]:
         beating(worker),
         nudging(worker),
         every(rules.sweep, "sweep", lambda: dispatcher.sweep(now=clock())),
+        gauging(worker),
         every(rules.reconcile, "reconcile", lambda: dispatcher.reconcile(now=clock())),
     )
 
@@ -63,8 +70,11 @@ async def beating(worker: Kept) -> None:
         alive = await _beat(worker, min(rules.beat, max(left, 0.0)))
         if alive:
             good = begun
-        elif alive is False or loop.time() >= good + rules.patience:
+        elif alive is False:
             worker.lose()
+            good = loop.time()
+        elif loop.time() >= good + rules.patience:
+            worker.doubt()
             good = loop.time()
         if worker.problem in {None, NO_BEAT}:
             worker.problem = None if alive else NO_BEAT
@@ -98,6 +108,16 @@ async def nudging(worker: Kept) -> None:
         except StoreError as error:
             _log.warning("no_nudges", error=str(error))
             await asyncio.sleep(worker.rules.beat)
+
+
+async def gauging(worker: Kept) -> None:
+    """Keep the last known depth of the queue, for whoever asks from another thread."""
+    while True:
+        try:
+            worker.depth = await worker.dispatcher.depth(now=worker.ports.clock())
+        except StoreError as error:
+            _log.warning("no_depth", error=str(error))
+        await asyncio.sleep(worker.rules.gauge * random.uniform(0.8, 1.2))
 
 
 async def every(seconds: float, what: str, work: Callable[[], Coroutine[Any, Any, int]]) -> None:

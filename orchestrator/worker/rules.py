@@ -19,7 +19,8 @@ class WorkerRules:
 
     `concurrency`: runs driven at once, `batch` of them claimed at a time. `grace`: what a drain leaves to the calls under way
     (Kubernetes gives a pod 30 s). `beat` and `lease` are those of the dispatcher's rules. `look`: between two looks for runs
-    that were woken while they are driven. `sweep` and `reconcile`: between two looks for what dead workers left. A run that
+    that were woken while they are driven. `sweep` and `reconcile`: between two looks for what dead workers left; `gauge`: at
+    the queue's depth. A run that
     fails in an unforeseen way is tried again after `back_off`, doubled each time, and after `crashes` times put aside for
     `aside`.
     """
@@ -32,6 +33,7 @@ class WorkerRules:
     look: float = 0.2
     sweep: float = 2.0
     reconcile: float = 60.0
+    gauge: float = 10.0
     back_off: float = 1.0
     crashes: int = 5
     aside: float = 3600.0

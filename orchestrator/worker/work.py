@@ -11,6 +11,7 @@ import random
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 import structlog
@@ -18,7 +19,7 @@ import structlog
 from orchestrator.core.decide import Wait, decide
 from orchestrator.core.events import Decision
 from orchestrator.core.run import Run
-from orchestrator.dispatch import Dispatcher, Slice
+from orchestrator.dispatch import Depth, Dispatcher, Slice
 from orchestrator.errors import Conflict, StoreError
 from orchestrator.runner import Ports, drive
 from orchestrator.worker.keep import keepers
@@ -36,7 +37,7 @@ _log = structlog.stdlib.get_logger("orchestrator.worker")
 @dataclass(slots=True, eq=False)
 class Held:
     """A slice in this worker's hands. `stopped`: its run was cancelled by somebody, once; `nudged`: its task is to feel that now.
-    `lost`: it is another's by now, not a word about it."""
+    `lost`: it is another's by now, not a word about it. `unsure`: it may be, so it is let go of, and the queue is told once it answers."""
 
     taken: Slice
     task: asyncio.Task[None] | None = None
@@ -44,6 +45,7 @@ class Held:
     stopped: bool = False
     nudged: bool = False
     lost: bool = False
+    unsure: bool = False
 
 
 class Worker:
@@ -65,6 +67,7 @@ class Worker:
         self.held: dict[str, Held] = {}
         self.figures = Figures()
         self.problem: str | None = "not started"
+        self.depth = Depth()
         self._stop, self._force, self._room = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._crashes: OrderedDict[str, int] = OrderedDict()
 
@@ -101,6 +104,16 @@ class Worker:
         for held in tuple(self.held.values()):
             held.lost = True
             _cancel(held)
+
+    def doubt(self) -> None:
+        """The queue has been silent for too long to count on the lease: as `lose`, but should the lease hold after all, the runs
+        must not stay with us; so each is released, for as long as it takes."""
+        self.figures.lost += 1
+        _log.warning("lease_in_doubt", worker=self.dispatcher.worker, runs=len(self.held))
+        for held in tuple(self.held.values()):
+            held.unsure = True
+            if held.driving:
+                _cancel(held)
 
     async def nudge(self, run_id: str) -> None:
         """Somebody wrote into this run's trace. A cancel ends what it is doing; anything else is folded in at its next append."""
@@ -162,6 +175,10 @@ class Worker:
         """The job border: whatever becomes of this run, the worker and its other runs go on."""
         try:
             settle = await self._driven(held)
+        except asyncio.CancelledError:
+            if held.lost or not held.unsure or not _taken_back(all_of_it=True):
+                raise
+            settle = partial(self.dispatcher.release, held.taken)
         except StoreError as error:
             settle = self._let_go(held, error)
         except Exception:  # noqa: BLE001  a bug met by one run is that run's trouble: logged, counted, tried again later
@@ -282,7 +299,9 @@ def _cancel(held: Held) -> None:
         held.task.cancel()
 
 
-def _taken_back() -> bool:
-    """Was this task cancelled by our nudge alone? Then it goes on."""
+def _taken_back(*, all_of_it: bool = False) -> bool:
+    """Was this task cancelled by us alone, once (or as often as it was)? Then it goes on."""
     task = asyncio.current_task()
+    while all_of_it and task is not None and task.cancelling() > 1:
+        task.uncancel()
     return task is not None and task.uncancel() == 0

@@ -132,7 +132,7 @@ class Station:
 
     async def until(self, fact: Callable[[], bool], within: float = 60.0) -> None:
         async with asyncio.timeout(within):
-            while not fact():
+            while not fact():  # noqa: ASYNC110  a fact has no event
                 await asyncio.sleep(0.01)
 
 

@@ -1,0 +1,113 @@
+"""`worker`: drive what others submit, until told to stop. Exit codes of its own: 0 drained, 1 forced or crashed, 2 configuration."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Coroutine, Iterator
+from contextlib import AsyncExitStack, contextmanager, suppress
+from dataclasses import replace
+from typing import Annotated, Any
+
+import typer
+from prometheus_client import REGISTRY
+
+from orchestrator import health
+from orchestrator.assembly import open_ports
+from orchestrator.cli.context import Context, context
+from orchestrator.inbox import callback_token
+from orchestrator.log import log_entry
+from orchestrator.settings import Settings
+from orchestrator.worker import Ending, Watchdog, Worker
+from orchestrator.worker.gauges import WorkerCollector
+from orchestrator.worker.queue import abilities, callback_key, open_queue, worker_rules
+from orchestrator.worker.schedule import read, scheduling
+from orchestrator.worker.tenants import metered, remember
+
+
+def worker(
+    typed: typer.Context,
+    *,
+    concurrency: Annotated[
+        int | None, typer.Option("--concurrency", "-c", min=1, help="Runs at once; `worker.concurrency` if not given.")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port", min=0, max=65535, help="For /healthz, /readyz and /metrics; `worker.port` if not given."
+        ),
+    ] = None,
+) -> None:
+    """Take runs and drive them until SIGTERM (drains: exit 0) or a second signal (forced: exit 1). Kill it as you like."""
+    ctx = context(typed)
+    given = {"concurrency": concurrency, "port": port}
+    changed = {key: value for key, value in given.items() if value is not None}
+    settings = ctx.settings
+    settings = settings.model_copy(update={"worker": settings.worker.model_copy(update=changed)})
+    raise typer.Exit(_on_a_fast_loop(_worker(ctx, settings)))
+
+
+def _on_a_fast_loop(work: Coroutine[Any, Any, Ending]) -> Ending:
+    factory = None
+    with suppress(ImportError):
+        import uvloop  # noqa: PLC0415  an extra
+
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(work)
+
+
+async def _worker(ctx: Context, settings: Settings) -> Ending:
+    read(settings)
+    async with AsyncExitStack() as stack:
+        store, dispatcher = await stack.enter_async_context(open_queue(settings))
+        opened = await stack.enter_async_context(open_ports(settings, store=store, observers=(log_entry,)))
+        key = callback_key(settings)
+        ports = replace(
+            opened,
+            models=metered(opened.models, settings, opened.clock),
+            callback=lambda run, action_id: callback_token(key, run, action_id),
+        )
+        await remember(ports.models, store)
+        offered = ports.toolbox.specs
+        working = Worker(dispatcher, ports, worker_rules(settings), has=abilities(settings, offered))
+        dog = await stack.enter_async_context(Watchdog())
+        url = stack.enter_context(
+            health.serve(settings.worker.host, settings.worker.port, lambda: problem(working, dog))
+        )
+        collector = WorkerCollector(working, dog)
+        REGISTRY.register(collector)
+        stack.callback(REGISTRY.unregister, collector)
+        stack.enter_context(_signals(working))
+        place = settings.store.rpartition("@")[2]
+        ctx.err.print(f"worker {dispatcher.worker[:8]} takes runs from {place}; {url}/readyz", style="bold")
+        return await _both(working, scheduling(dispatcher, settings, offered, ports.clock))
+
+
+@contextmanager
+def _signals(working: Worker) -> Iterator[None]:
+    """SIGTERM and SIGINT are the worker's inside."""
+    loop = asyncio.get_running_loop()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, working.stop)
+    try:
+        yield
+    finally:
+        for each in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(each)
+
+
+def problem(working: Worker, dog: Watchdog) -> str | None:
+    """Why this process should get no work now."""
+    if dog.stalled:
+        return f"the event loop stood still ({dog.stalls} times so far)"
+    return working.problem
+
+
+async def _both(working: Worker, keeping: Coroutine[Any, Any, None]) -> Ending:
+    """The worker, and the schedules as long as it works."""
+    async with asyncio.TaskGroup() as group:
+        scheduler = group.create_task(keeping)
+        ending = await working.run()
+        scheduler.cancel()
+    return ending
