@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -21,7 +22,8 @@ from orchestrator.core.run import Run
 from orchestrator.core.spec import Language, Protocol, ToolSpec
 from orchestrator.errors import ConfigError
 from orchestrator.model import EndpointModels
-from orchestrator.policy import LimitRules, Rules
+from orchestrator.policy import Incident, LimitRules, Rules, unobserved
+from orchestrator.policy import Observer as PolicyObserver
 from orchestrator.runner import Listener, Observer, Ports, drive
 from orchestrator.settings import Settings, limits_of
 from orchestrator.stores import Store
@@ -31,7 +33,13 @@ from orchestrator.toolbox import Toolbox, rules_for
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: sorts as it counts, and has no i, l, o, u
 LOOK = 1.0
+Watch: TypeAlias = Callable[[Literal["model", "tool"], Incident], None]
+"""Told of what the policies of models and of tools do, at once: it must be quick and must not raise."""
 STORES = "memory, sqlite:///PATH, or postgresql://USER@HOST/NAME"
+
+
+def unwatched(_kind: Literal["model", "tool"], _incident: Incident) -> None:
+    """Nobody watches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +188,14 @@ def shipped_tools() -> Path:
     return checkout if (package.parent / "pyproject.toml").is_file() and checkout.is_dir() else package / "_tools"
 
 
-def make_toolbox(settings: Settings) -> Toolbox:
+def make_toolbox(settings: Settings, observe: PolicyObserver = unobserved) -> Toolbox:
     """The tools that the settings name, or the shipped ones."""
 
     def rules(spec: ToolSpec) -> Rules:
         limit = settings.tool_limits.get(spec.name)
         return rules_for(spec) if limit is None else replace(rules_for(spec), limit=LimitRules(**limit.model_dump()))
 
-    return Toolbox.load(settings.tools or (str(shipped_tools()),), threads=settings.tool_threads, rules=rules)
+    return Toolbox.load(settings.tools or (str(shipped_tools()),), threads=settings.tool_threads, rules=rules, observe=observe)
 
 
 def secrets_of(settings: Settings) -> tuple[str, ...]:
@@ -204,12 +212,14 @@ async def open_ports(
     toolbox: Toolbox | None = None,
     observers: tuple[Observer, ...] = (),
     listener: Listener | None = None,
+    observe: Watch = unwatched,
 ) -> AsyncIterator[Ports]:
-    """All that a run needs, open. A `store` that is given is the caller's to open and close."""
-    async with EndpointModels(settings) as models:
+    """All that a run needs, open. A `store` or `toolbox` that is given is the caller's. `observe` is told of the policies' incidents."""
+    async with EndpointModels(settings, observe=partial(observe, "model")) as models:
         kept = store or await _opened(settings.store)
         try:
-            ports = Ports(kept, models, toolbox or make_toolbox(settings), observers, secrets=secrets_of(settings))
+            box = toolbox or make_toolbox(settings, partial(observe, "tool"))
+            ports = Ports(kept, models, box, observers, secrets=secrets_of(settings))
             yield ports if listener is None else replace(ports, listener=listener)
         finally:
             if store is None:

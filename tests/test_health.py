@@ -171,7 +171,7 @@ def test_a_run_gives_the_samples_of_its_entries() -> None:
     assert totals(samples, "orchestrator_error_observations_total", "result") == {("propagated",): 1, ("ignored",): 1}
     assert totals(samples, "orchestrator_step_bloat_ratio", "basis") == {("trace",): 2.0}
     assert totals(samples, "orchestrator_runs_total", "agent", "outcome") == {("guide", "answered"): 1}
-    assert totals(samples, "orchestrator_run_steps", "outcome") == {("answered",): 4}
+    assert totals(samples, "orchestrator_run_steps", "agent") == {("guide",): 4}
     assert totals(samples, "orchestrator_tokens_total", "type")[("input",)] == 7 + 10 * 3
     assert totals(samples, "orchestrator_cost_total", "model") == {("m1",): 0.5}
     assert totals(samples, "orchestrator_retries_total", "kind", "target", "code") == {

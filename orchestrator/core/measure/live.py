@@ -167,7 +167,7 @@ def _corrections(before: Step, turn: ModelTurn) -> int:
 
 def _observation(run: Run, observation: Observation) -> Iterator[Sample]:
     tool = _tool(run, observation.tool)
-    yield Sample("orchestrator_tool_seconds", {"tool": tool, "status": observation.status}, observation.seconds)
+    yield Sample("orchestrator_tool_seconds", {"tool": tool}, observation.seconds)
     yield from _retries(run, "tool", observation.attempts)
     for action in observation.sanitised:
         yield Sample("orchestrator_sanitised_total", {"action": action if action in SANITISERS else OTHER})
@@ -182,7 +182,7 @@ def _ended(run: Run, ended: RunEnded, learned: int | None) -> Iterator[Sample]:
     outcome = {**agent, "outcome": ended.outcome.value}
     steps = len(run.steps) + (run.turn is not None)
     yield Sample("orchestrator_runs_total", outcome)
-    yield Sample("orchestrator_run_steps", outcome, steps)
+    yield Sample("orchestrator_run_steps", agent, steps)
     yield from _retries(run, "model", ended.attempts)
     if ended.outcome.value == NO_PROGRESS:
         yield _anomaly(run, NO_PROGRESS)

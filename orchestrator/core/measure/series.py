@@ -71,14 +71,14 @@ SERIES: Final[dict[str, Series]] = {
     ),
     "orchestrator_runs_total": Series("counter", "Runs ended, by outcome.", ("agent", "outcome")),
     "orchestrator_run_steps": Series(
-        "histogram", "Steps of a run.", ("agent", "outcome"), (1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 40.0)
+        "histogram", "Steps of a run.", ("agent",), (1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 40.0)
     ),
     "orchestrator_turns_total": Series("counter", "Model turns.", _TURN),
     "orchestrator_model_seconds": Series("histogram", "Seconds of one model call, retries included.", ("agent", "model"), _SECONDS),
     "orchestrator_first_token_seconds": Series(
         "histogram", "Seconds to the first streamed content of a model call.", ("agent", "model"), _SECONDS
     ),
-    "orchestrator_tool_seconds": Series("histogram", "Seconds of one tool call, retries included.", ("tool", "status"), _SECONDS),
+    "orchestrator_tool_seconds": Series("histogram", "Seconds of one tool call, retries included.", ("tool",), _SECONDS),
     "orchestrator_tokens_total": Series("counter", "Tokens: input, output, cached, reasoning.", ("agent", "model", "type")),
     "orchestrator_cost_total": Series("counter", "Cost in the price table's currency.", ("agent", "model")),
     "orchestrator_retries_total": Series("counter", "Tries that failed before another was made, by cause.", ("kind", "target", "code")),
