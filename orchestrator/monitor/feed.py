@@ -65,6 +65,7 @@ class Feed:
         self._open: set[str] = set()
         self._folds: OrderedDict[str, Run] = OrderedDict()
         self._approvals: dict[str, float] = {}
+        self._damaged: set[str] = set()
         self._refused: dict[str, float] = {}
         self._answered: dict[str, float] = {}
 
@@ -88,6 +89,7 @@ class Feed:
         self._seen = {
             run_id: seen for run_id, seen in self._seen.items() if run_id in still or seen[1] >= now - OVERLAP * 2
         }
+        self._damaged &= self._seen.keys()
         self.window.forget(now)
 
     def gauges(self, now: float) -> Iterator[Gauge]:
@@ -121,7 +123,9 @@ class Feed:
                     self._count(run, entry)
                 run = evolve(run, entry)
         except (IllegalEvent, StoreError) as error:
-            _log.warning("trace_not_measured", run=run_id, error=str(error))
+            if run_id not in self._damaged:
+                _log.warning("trace_not_measured", run=run_id, error=str(error))
+            self._damaged.add(run_id)
         self._seen[run_id] = (max(run.seq, counted), run.started_at or started)
         self._keep(run_id, run)
         await asyncio.sleep(0)

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.alerts import QUIET, AlertState, Notification, Reading, evaluate
+from orchestrator.alerts import QUIET, AlertState, Notification, Reading, Rule, evaluate
 from orchestrator.monitor.page import Owed, Page, Standing, dump, load
 from tests.alerts.make import GAP, RULES, gauge, note
 
 ENOUGH = 40.0
 
 
-def play(values: list[float | None], rule=GAP, every: float = 60.0, samples: float = ENOUGH):
+def play(
+    values: Sequence[float | None], rule: Rule = GAP, every: float = 60.0, samples: float = ENOUGH
+) -> tuple[list[str], list[Notification]]:
     """States and notifications of one reading a minute; None is no data."""
-    state, told, states = QUIET, [], []
+    state = QUIET
+    told: list[Notification] = []
+    states: list[str] = []
     for index, value in enumerate(values):
         state, said = evaluate(rule, ("shop", "main")[: len(rule.by)], Reading(value, samples), state, index * every)
         told += [said] if said else []
@@ -120,7 +125,8 @@ def test_firing_and_resolved_alternate_and_firing_comes_first(given_values: list
 
 @given(values, st.integers(0, 60), st.sampled_from([0.0, 60.0]))
 def test_a_restart_at_any_moment_changes_nothing(given_values: list[float | None], at: int, pending: float) -> None:
-    rule, state, told = gauge(pending=pending), QUIET, []
+    rule, state = gauge(pending=pending), QUIET
+    told: list[Notification] = []
     for index, value in enumerate(given_values):
         if index == at:
             page = load(dump(Page((Standing(rule.name, (), state),))))
@@ -133,7 +139,7 @@ def test_a_restart_at_any_moment_changes_nothing(given_values: list[float | None
 
 @given(st.lists(st.floats(0, 5), max_size=30))
 def test_what_never_goes_beyond_the_threshold_is_never_told(given_values: list[float]) -> None:
-    assert play(list(given_values), gauge())[1] == []
+    assert play(given_values, gauge())[1] == []
 
 
 def test_a_page_comes_back_as_it_was() -> None:

@@ -16,13 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.alerts import Links, Wording
-from orchestrator.alerts.settings import HookSettings
+from orchestrator.alerts import Links, Notification, Wording
+from orchestrator.alerts.settings import AlertSettings, HookSettings
 from orchestrator.errors import CallError, ConfigError, RateLimited, Rejected, Timeout, Unauthorised, Unavailable
 from orchestrator.hooks import Hook, make_hook
 from orchestrator.hooks.card import Card, card
 from orchestrator.hooks.posted import divided
 from orchestrator.hooks.wecom import CUT, MOST_BYTES, Wecom, cut, markdown
+from orchestrator.policy import Ask, LimitRules, Rules
 from orchestrator.providers.wire import Reply
 from orchestrator.settings import Settings
 from tests.alerts.make import Receiver, note, receiving
@@ -32,7 +33,8 @@ CONSOLE = "https://console.example/runs/{run}"
 
 
 def hook(name: str = "it", **given: Any) -> Hook:
-    settings = Settings(hooks={name: given}, alerts={"console": CONSOLE, "runbook": "https://runbook.example/"})  # type: ignore[arg-type]
+    alerts = AlertSettings(console=CONSOLE, runbook="https://runbook.example/")
+    settings = Settings(hooks={name: HookSettings(**given)}, alerts=alerts)
     return make_hook(name, settings.hooks[name], settings, clock=lambda: 1_700_000_300.0)
 
 
@@ -293,14 +295,10 @@ async def test_no_more_than_twenty_messages_go_out_in_a_minute() -> None:
     times: list[float] = []
 
     class Once:
-        async def __call__(self, _: object) -> None:
+        async def __call__(self, ask: Ask[Notification]) -> None:
             times.append(loop.time())
 
         async def close(self) -> None: ...
-
-    made = hook(kind="webhook", url="http://127.0.0.1:9")
-    await made.close()
-    from orchestrator.policy import LimitRules, Rules
 
     limited = Hook("it", Once(), Rules(limit=LimitRules(at_once=1, calls=20, window=60.0), breaker=None))
     await asyncio.gather(*(limited.send(note(since=float(each))) for each in range(50)))
