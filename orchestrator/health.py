@@ -1,7 +1,7 @@
 """/healthz, /readyz and /metrics, served from a thread of its own: a stuck event loop can still be seen from outside.
 
 `/healthz` says that the process lives, `/readyz` whether it should be given work (503 and the reason otherwise), `/metrics` is
-Prometheus's text format, rendered off the loop. Everything else is 404; nothing is written, no body is read.
+Prometheus's text format or OpenMetrics (with exemplars), rendered off the loop. Everything else is 404; nothing is written, no body is read.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import REGISTRY
+from prometheus_client.exposition import choose_encoder
 
 from orchestrator.errors import ConfigError
 
@@ -24,8 +25,18 @@ Problem = Callable[[], str | None]
 """Why no work should be given to this process; None: it is ready. Called from another thread."""
 
 
+Render = Callable[[str], tuple[bytes, str]]
+"""The metrics and their content type, for an Accept header. Called from another thread."""
+
+
+def default(accept: str) -> tuple[bytes, str]:
+    """What stands in prometheus-client's own registry."""
+    encode, kind = choose_encoder(accept)
+    return encode(REGISTRY), kind
+
+
 @contextmanager
-def serve(host: str, port: int, problem: Problem, metrics: Callable[[], bytes] = generate_latest) -> Iterator[str]:
+def serve(host: str, port: int, problem: Problem, metrics: Render = default) -> Iterator[str]:
     """Serve while the block lasts; gives the URL. Port 0 takes a free one. ConfigError when the address cannot be had."""
 
     class Handler(_Handler):
@@ -61,7 +72,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = PATIENCE
     server_version, sys_version = "orchestrator", ""
     asked: Problem
-    rendered: Callable[[], bytes]
+    rendered: Render
 
     def do_GET(self) -> None:
         """Answer one of the three paths."""
@@ -73,7 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
             status = HTTPStatus.OK if problem is None else HTTPStatus.SERVICE_UNAVAILABLE
             self._say(status, f"{problem or 'ready'}\n".encode())
         elif path == "/metrics":
-            self._say(HTTPStatus.OK, self.rendered(), CONTENT_TYPE_LATEST)
+            self._say(HTTPStatus.OK, *self.rendered(self.headers.get("Accept", "")))
         else:
             self._say(HTTPStatus.NOT_FOUND, b"/healthz, /readyz, /metrics\n")
 

@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
-from prometheus_client import REGISTRY
 
 from orchestrator import health
 from orchestrator.assembly import open_ports
 from orchestrator.cli.context import Context, context
 from orchestrator.inbox import callback_token
 from orchestrator.log import log_entry
+from orchestrator.metrics import Metrics
 from orchestrator.settings import Settings
 from orchestrator.worker import Ending, Watchdog, Worker
 from orchestrator.worker.gauges import WorkerCollector
@@ -61,7 +61,12 @@ async def _worker(ctx: Context, settings: Settings) -> Ending:
     read(settings)
     async with AsyncExitStack() as stack:
         store, dispatcher = await stack.enter_async_context(open_queue(settings))
-        opened = await stack.enter_async_context(open_ports(settings, store=store, observers=(log_entry,)))
+        metrics = Metrics()
+        opened = await stack.enter_async_context(
+            open_ports(
+                settings, store=store, observers=(log_entry, metrics.observe), observe=metrics.incidents.observe
+            )
+        )
         key = callback_key(settings)
         ports = replace(
             opened,
@@ -72,12 +77,11 @@ async def _worker(ctx: Context, settings: Settings) -> Ending:
         offered = ports.toolbox.specs
         working = Worker(dispatcher, ports, worker_rules(settings), has=abilities(settings, offered))
         dog = await stack.enter_async_context(Watchdog())
+        metrics.expect(settings, offered)
+        metrics.registry.register(WorkerCollector(working, dog))
         url = stack.enter_context(
-            health.serve(settings.worker.host, settings.worker.port, lambda: problem(working, dog))
+            health.serve(settings.worker.host, settings.worker.port, lambda: problem(working, dog), metrics.render)
         )
-        collector = WorkerCollector(working, dog)
-        REGISTRY.register(collector)
-        stack.callback(REGISTRY.unregister, collector)
         stack.enter_context(_signals(working))
         place = settings.store.rpartition("@")[2]
         ctx.err.print(f"worker {dispatcher.worker[:8]} takes runs from {place}; {url}/readyz", style="bold")

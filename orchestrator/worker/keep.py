@@ -12,6 +12,7 @@ import structlog
 from orchestrator.dispatch import Depth, Dispatcher
 from orchestrator.errors import StoreError
 from orchestrator.runner import Ports
+from orchestrator.worker.approvals import Approvals
 from orchestrator.worker.rules import WorkerRules
 
 _log = structlog.stdlib.get_logger("orchestrator.worker")
@@ -25,7 +26,8 @@ class Kept(Protocol):
     rules: WorkerRules
     problem: str | None
 
-    depth: Depth
+    depth: Depth | None
+    approval: float
 
     @property
     def in_hand(self) -> Sequence[str]:
@@ -111,11 +113,16 @@ async def nudging(worker: Kept) -> None:
 
 
 async def gauging(worker: Kept) -> None:
-    """Keep the last known depth of the queue, for whoever asks from another thread."""
+    """Keep the depth of the queue, for whoever asks from another thread; None while it cannot be seen."""
+    approvals = Approvals(worker.ports.store)
     while True:
         try:
-            worker.depth = await worker.dispatcher.depth(now=worker.ports.clock())
+            now = worker.ports.clock()
+            depth = await worker.dispatcher.depth(now=now)
+            worker.approval = await approvals.oldest(now) if depth.approvals else 0.0
+            worker.depth = depth
         except StoreError as error:
+            worker.depth = None
             _log.warning("no_depth", error=str(error))
         await asyncio.sleep(worker.rules.gauge * random.uniform(0.8, 1.2))
 

@@ -19,6 +19,8 @@ LIMIT = 1.0
 CALM = 2.0
 """Seconds of quick turns after a stall before the process counts as quick again."""
 PULSE = 0.1
+WORST = 15.0
+"""Seconds that the worst delay is remembered, at least; at most twice as long."""
 
 _log = structlog.stdlib.get_logger("orchestrator.worker")
 
@@ -30,7 +32,8 @@ class Watchdog:
         self.stalls = 0
         self._limit, self._calm = limit, calm
         self._turned = self._slow = -float("inf")
-        self._looping = 0
+        self._looping = self._half = 0
+        self._delays = (0.0, 0.0)
         self._over = threading.Event()
         self._pulse: asyncio.Task[None] | None = None
 
@@ -51,6 +54,11 @@ class Watchdog:
         return time.monotonic() - self._turned
 
     @property
+    def worst(self) -> float:
+        """The longest delay of a turn in the last WORST seconds or more, in seconds; a scrape sees what happened between two of them."""
+        return max(0.0, self.lag - PULSE, *self._delays)
+
+    @property
     def stalled(self) -> bool:
         """Has the loop been stuck for longer than the limit, now or until a moment ago?"""
         return self.lag > self._limit or time.monotonic() - self._slow < self._calm
@@ -59,8 +67,17 @@ class Watchdog:
         while True:
             if self.lag > self._limit:
                 self._slow = time.monotonic()
+            self._note(max(0.0, self.lag - PULSE))
             self._turned = time.monotonic()
             await asyncio.sleep(PULSE)
+
+    def _note(self, delay: float) -> None:
+        """Keep the worst of this half of the window and of the one before."""
+        half = int(time.monotonic() / WORST)
+        if half != self._half:
+            self._delays = (0.0, self._delays[0] if half == self._half + 1 else 0.0)
+            self._half = half
+        self._delays = (max(delay, self._delays[0]), self._delays[1])
 
     def _watching(self) -> None:
         told = False

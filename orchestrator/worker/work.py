@@ -22,7 +22,7 @@ from orchestrator.core.run import Run
 from orchestrator.dispatch import Depth, Dispatcher, Slice
 from orchestrator.errors import Conflict, StoreError
 from orchestrator.runner import Ports, drive
-from orchestrator.worker.keep import keepers
+from orchestrator.worker.keep import NO_BEAT, keepers
 from orchestrator.worker.rules import Ending, Figures, WorkerRules
 
 REMEMBERED = 10_000
@@ -67,7 +67,8 @@ class Worker:
         self.held: dict[str, Held] = {}
         self.figures = Figures()
         self.problem: str | None = "not started"
-        self.depth = Depth()
+        self.depth: Depth | None = None
+        self.approval = 0.0
         self._stop, self._force, self._room = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._crashes: OrderedDict[str, int] = OrderedDict()
 
@@ -136,6 +137,9 @@ class Worker:
             room = min(self.rules.concurrency - len(self.held), self.rules.batch)
             if room <= 0:
                 await self._room.wait()
+                continue
+            if self.problem == NO_BEAT:
+                await self._pause(self.rules.beat / 4)
                 continue
             try:
                 slices = await self.dispatcher.take(room, now=self.ports.clock(), has=self.has, wait=1.0)
