@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from orchestrator.cli import alerts, batch, doctor, exits, queue, run, tools, trace, worker
+from orchestrator.cli import alerts, batch, doctor, exits, measure, queue, run, tools, trace, worker
 from orchestrator.cli.context import Context
 from orchestrator.errors import OrchestratorError
 from orchestrator.show import plain
@@ -57,6 +57,7 @@ app.command()(run.resume)
 app.command()(trace.show)
 app.command()(trace.replay)
 app.command()(trace.runs)
+app.command()(measure.measure)
 app.command()(batch.batch)
 app.command()(worker.worker)
 app.command()(queue.submit)

@@ -5,6 +5,6 @@
 
 from orchestrator.metrics.incidents import Incidents
 from orchestrator.metrics.live import Metrics
-from orchestrator.metrics.recompute import Total, recompute, totals
+from orchestrator.metrics.recompute import Total, recompute, samples, totals
 
-__all__ = ["Incidents", "Metrics", "Total", "recompute", "totals"]
+__all__ = ["Incidents", "Metrics", "Total", "recompute", "samples", "totals"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.core.events import Trace
@@ -31,8 +31,14 @@ def samples(trace: Trace) -> Iterator[Sample]:
         run = evolve(run, entry)
 
 
-async def recompute(store: Store, *, since: float | None = None) -> AsyncIterator[tuple[str, Trace]]:
-    """The traces of all runs that began at or after unix time `since`, newest first, with their ids."""
+async def recompute(
+    store: Store, *, since: float | None = None, runs: Sequence[str] = ()
+) -> AsyncIterator[tuple[str, Trace]]:
+    """The traces of these runs, or of all that began at or after unix time `since`, newest first; with their ids."""
+    for run_id in runs:
+        yield run_id, await store.read(run_id)
+    if runs:
+        return
     after: tuple[float, str] | None = None
     while page := await store.runs(since=since, after=after, limit=PAGE):
         for row in page:

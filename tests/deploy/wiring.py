@@ -44,7 +44,7 @@ def paths_of(command: str) -> frozenset[str]:
     if command == "alerts":
         robot = Robot("robot", HookSettings(kind="wecom", url=SecretStr("http://127.0.0.1:9/")))
         return frozenset(resource.canonical for resource in Adapter(robot, "en").app().router.resources())
-    with serve("127.0.0.1", 0, lambda: None, lambda: b"") as url:
+    with serve("127.0.0.1", 0, lambda: None, lambda _accept: (b"", "text/plain")) as url:
         return frozenset(path for path in ("/healthz", "/readyz", "/metrics") if answers(url + path))
 
 

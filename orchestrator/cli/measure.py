@@ -1,0 +1,115 @@
+"""`measure`: the health metrics again, from stored traces."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated, Final
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.alerts import Rule, load_rules
+from orchestrator.alerts.rule import shown
+from orchestrator.assembly import make_store
+from orchestrator.cli.context import Context, context, say_json, spin
+from orchestrator.core.measure import Sample
+from orchestrator.errors import ConfigError, IllegalEvent, StoreError
+from orchestrator.metrics import Total, recompute, samples, totals
+from orchestrator.show import plain
+
+RULES: Final = ("thought_action_gap", "error_propagation", "step_bloat")
+_AGO: Final = re.compile(r"([0-9]{1,6})(s|m|h|d)")
+_SECONDS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def measure(
+    typed: typer.Context,
+    *,
+    since: Annotated[
+        str | None, typer.Option("--since", help="Only runs that began within so long: 15m, 6h, 7d.")
+    ] = None,
+    run: Annotated[list[str] | None, typer.Option("--run", help="Only this run; may be given more than once.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Every series, one JSON object a line.")] = False,
+) -> None:
+    """Recompute the metrics from stored traces, by the function that feeds the live ones: they are equal, sample for sample."""
+    ctx = context(typed)
+    found, runs, damaged = spin(_measured(ctx, since, run or ()))
+    for problem in damaged:
+        ctx.err.print(f"not measured: {plain(problem)}", style="yellow")
+    if as_json:
+        for total in totals(found):
+            say_json(asdict(total), indent=None)
+        return
+    ctx.out.print(f"{runs} runs, {len(found)} samples")
+    ctx.out.print(table(totals(found), load_rules(ctx.settings.alerts.rules)))
+
+
+async def _measured(ctx: Context, since: str | None, runs: Sequence[str]) -> tuple[list[Sample], int, list[str]]:
+    """The samples, how many runs they are of, and what is wrong with traces that cannot be folded."""
+    found: list[Sample] = []
+    damaged: list[str] = []
+    count = 0
+    begun = None if since is None else time.time() - ago(since)
+    async with make_store(ctx.settings.store) as store:
+        async for run_id, trace in recompute(store, since=begun, runs=runs):
+            if not trace:
+                raise StoreError(f"no run {run_id!r} in {ctx.settings.store}: `orchestrator runs` lists them")
+            count += 1
+            try:
+                found += samples(trace)
+            except IllegalEvent as error:
+                damaged.append(f"run {run_id}: {error}")
+    return found, count, damaged
+
+
+def ago(text: str) -> float:
+    """Seconds of `15m`, `6h`, `7d`. ConfigError for anything else."""
+    match = _AGO.fullmatch(text)
+    if match is None:
+        raise ConfigError(f"--since {text!r}: write a number and s, m, h or d, such as 15m or 7d")
+    return int(match[1]) * _SECONDS[match[2]]
+
+
+def table(found: Sequence[Total], rules: Sequence[Rule]) -> Table:
+    """The three rates by agent and model, each beside its limit and what it rests on."""
+    drawn = Table(box=None, pad_edge=False)
+    for column in ("metric", "of", "value", "limit", "verdicts"):
+        drawn.add_column(column, overflow="fold")
+    for rule in rules:
+        if rule.name in RULES:
+            for group in sorted({tuple(each.labels.get(label, "") for label in rule.by) for each in of(rule, found)}):
+                drawn.add_row(*row(rule, group, found))
+    return drawn
+
+
+def of(rule: Rule, found: Sequence[Total]) -> list[Total]:
+    """The totals of a rule's series, whatever their result."""
+    return [each for each in found if each.series == rule.over.metric]
+
+
+def row(rule: Rule, group: tuple[str, ...], found: Sequence[Total]) -> tuple[Text, ...]:
+    """One line of the table. Too few samples to judge by are said to be."""
+    mine = [each for each in of(rule, found) if tuple(each.labels.get(label, "") for label in rule.by) == group]
+    over = [each for each in mine if rule.over.takes(each.labels)]
+    if rule.under is None:
+        count = sum(each.count for each in over)
+        value = sum(each.sum for each in over) / count if count else None
+    else:
+        count = round(sum(each.sum for each in mine if rule.under.takes(each.labels)))
+        value = sum(each.sum for each in over) / count if count else None
+    verdicts = ", ".join(f"{_word(each)} {each.count if rule.under is None else round(each.sum)}" for each in mine)
+    few = f" (of {count}: too few to alert)" if count < rule.minimum else ""
+    bad = value is not None and rule.breached(value)
+    said = "no data" if value is None else shown(value, rule.unit) + few
+    limit = f"{rule.comparison} {shown(rule.threshold, rule.unit)}"
+    cells = (rule.title["en"], " on ".join(map(plain, group)), said, f"alerts {limit}", plain(verdicts))
+    return tuple(Text(cell, "bold red" if bad and index == 2 else "") for index, cell in enumerate(cells))
+
+
+def _word(total: Total) -> str:
+    return total.labels.get("result") or total.labels.get("basis") or json.dumps(dict(total.labels))
