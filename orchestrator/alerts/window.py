@@ -19,6 +19,9 @@ GRAIN = 10.0
 RUNS = 5
 """How many runs to look at a Notification names."""
 
+LABEL = 200
+"""Characters of a label's value."""
+
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
@@ -68,7 +71,7 @@ class Window:
         key = tuple(sorted(labels.items()))
         series = kept.get(key)
         if series is None:
-            series = kept[key] = _Series(dict(labels), deque())
+            series = kept[key] = _Series({name: _safe(each) for name, each in labels.items()}, deque())
         grain = self._at(series.grains, int(at // self._grain))
         grain.total += value
         grain.count += 1
@@ -146,11 +149,16 @@ def read_gauges(rule: Rule, gauges: Iterable[Gauge]) -> dict[Group, Reading]:
     found: dict[Group, float] = {}
     for gauge in gauges:
         if gauge.metric == rule.over.metric and rule.over.takes(gauge.labels) and math.isfinite(gauge.value):
-            group = tuple(gauge.labels.get(label, "") for label in rule.by)
+            group = tuple(_safe(gauge.labels.get(label, "")) for label in rule.by)
             found[group] = max(gauge.value, found.get(group, -math.inf))
     if rule.kind is Kind.ABSENCE:
         return {group: Reading(float(value <= 0)) for group, value in found.items()}
     return {group: Reading(value) for group, value in found.items()}
+
+
+def _safe(label: str) -> str:
+    """A label as any receiver and any database takes it: rows and models are not trusted with more."""
+    return label[:LABEL].replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def _keep(worst: list[tuple[float, float, str]], new: tuple[float, float, str]) -> None:

@@ -7,6 +7,7 @@ in between leaves a Notification to its successor, which may deliver it twice (r
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -118,7 +119,8 @@ class Monitor:
             await self._step_down()
             return ()
         for note in told:
-            _log.warning(f"alert_{note.status}", rule=note.rule, says=note.sentence(), **note.labels)
+            level = logging.WARNING if note.status == "firing" else logging.INFO
+            _log.log(level, f"alert_{note.status}", rule=note.rule, says=note.sentence(), **note.labels)
         for each in owed:
             self._courier.put(each)
         return told

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
-from orchestrator.alerts import Gauge, Notification, Rule
+from orchestrator.alerts import Gauge, Notification, Rule, Wording
 from orchestrator.core.events import Attempt, Event, ModelTurn, Outcome, RunEnded, Waiting
 from orchestrator.core.measure import measure
 from orchestrator.dispatch import Depth
 from orchestrator.errors import Rejected, StoreError, Unavailable
 from orchestrator.hooks import Hook
+from orchestrator.hooks.webhook import Webhook
 from orchestrator.monitor import Book, Feed, GaugeSource, MemoryBook, Monitor, of_depth, unknown
 from orchestrator.monitor.page import load
 from orchestrator.policy import Ask, Rules
@@ -293,9 +295,17 @@ async def test_a_model_whose_breaker_refuses_is_told_until_it_answers(store: Mem
     assert inbox.told() == [("model_breaker_open", "firing"), ("model_breaker_open", "resolved")]
 
 
-async def test_cost_is_told_from_what_turns_cost_and_resolves_when_spending_ends(store: MemoryStore) -> None:
-    from dataclasses import replace
+async def test_a_hostile_name_in_a_row_is_told_like_any_other(store: MemoryStore) -> None:
+    inbox = Inbox()
+    _, task = await monitored(store, inbox.hook())
+    await traffic(store, lambda: says_another("\0\ud800" + "x" * 5000), 40)
+    await ended(task)
+    (told,) = inbox.notes
+    assert len(told.labels["agent"]) == 200
+    assert json.loads(Webhook("/", Wording()).encode(told, 0.0).body)["alerts"][0]["labels"]["model"] == "main"
 
+
+async def test_cost_is_told_from_what_turns_cost_and_resolves_when_spending_ends(store: MemoryStore) -> None:
     inbox = Inbox()
     _, task = await monitored(store, inbox.hook(), rules=[RULES["cost_burn"]])
     dear = tuple(
