@@ -95,7 +95,7 @@ MUTATIONS = (
     Mutation("kubernetes/monitoring/prometheusrule.yaml", "> 0.05", "> 0.5", "facts"),
     Mutation("kubernetes/monitoring/prometheusrule.sh", "cat <<'HEAD'", "if cat <<'HEAD'", "shell"),
     Mutation("kubernetes/autoscaling/scaledobject.yaml", "pollingInterval", "poolingInterval", "schemas"),
-    Mutation("kubernetes/autoscaling/scaledobject.yaml", "orchestrator_queue_depth", "orchestrator_queue_dept", "facts"),
+    Mutation("kubernetes/autoscaling/scaledobject.yaml", "orchestrator_queue_runs", "orchestrator_queue_run", "facts"),
     Mutation("kubernetes/autoscaling/kustomization.yaml", "/spec/replicas", "/spec/replica", "kustomize"),
     Mutation("kubernetes/production/kustomization.yaml", "../base", "../bas", "kustomize"),
     Mutation("systemd/orchestrator-worker.service", "TimeoutStopSec", "TimoutStopSec", "systemd"),
