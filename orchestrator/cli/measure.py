@@ -79,7 +79,7 @@ def table(found: Sequence[Total], rules: Sequence[Rule]) -> Table:
     """The three rates by agent and model, each beside its limit and what it rests on."""
     drawn = Table(box=None, pad_edge=False)
     for column in ("metric", "of", "value", "limit", "verdicts"):
-        drawn.add_column(column, overflow="fold")
+        drawn.add_column(column, overflow="fold", no_wrap=column != "verdicts")
     for rule in rules:
         if rule.name in RULES:
             for group in sorted({tuple(each.labels.get(label, "") for label in rule.by) for each in of(rule, found)}):
@@ -103,11 +103,11 @@ def row(rule: Rule, group: tuple[str, ...], found: Sequence[Total]) -> tuple[Tex
         count = round(sum(each.sum for each in mine if rule.under.takes(each.labels)))
         value = sum(each.sum for each in over) / count if count else None
     verdicts = ", ".join(f"{_word(each)} {each.count if rule.under is None else round(each.sum)}" for each in mine)
-    few = f" (of {count}: too few to alert)" if count < rule.minimum else ""
+    few = f"; {count} are too few to alert" if count < rule.minimum else ""
     bad = value is not None and rule.breached(value)
-    said = "no data" if value is None else shown(value, rule.unit) + few
+    said = "no data" if value is None else shown(value, rule.unit)
     limit = f"{rule.comparison} {shown(rule.threshold, rule.unit)}"
-    cells = (rule.title["en"], " on ".join(map(plain, group)), said, f"alerts {limit}", plain(verdicts))
+    cells = (rule.title["en"], " on ".join(map(plain, group)), said, limit, plain(verdicts) + few)
     return tuple(Text(cell, "bold red" if bad and index == 2 else "") for index, cell in enumerate(cells))
 
 

@@ -53,7 +53,7 @@ class Series:
 
 
 _TURN: Final = ("agent", "protocol", "model")
-_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 SERIES: Final[dict[str, Series]] = {
     "orchestrator_thought_actions_total": Series(

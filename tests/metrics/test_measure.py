@@ -1,0 +1,57 @@
+"""`measure`: from stored traces, without a worker and without Prometheus."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+from orchestrator.cli.exits import Exit
+from tests.cli.conftest import cli, url
+from tests.cli.said import Call, ran
+
+__all__ = ["cli", "url"]
+
+
+def test_measure_prints_the_three_rates_beside_their_limits(cli: Call) -> None:
+    ran(cli, "--protocol", "text", "--language", "zh")
+    out = cli("measure").out
+    assert "1 runs" in out
+    wanted = ("Thought-Action gap", "above 5 %", "Step bloat", "above 2", "match", "too few to alert")
+    assert [word for word in wanted if word not in out] == []
+
+
+def test_measure_gives_every_series_as_json_lines(cli: Call) -> None:
+    run_id = ran(cli)
+    lines = [json.loads(line) for line in cli("measure", "--run", run_id, "--json").out.splitlines()]
+    runs = [each for each in lines if each["series"] == "orchestrator_runs_total"]
+    assert runs == [
+        {
+            "series": "orchestrator_runs_total",
+            "labels": {"agent": "default", "outcome": "answered"},
+            "count": 1,
+            "sum": 1.0,
+        }
+    ]
+
+
+def test_measure_since_leaves_out_older_runs(cli: Call) -> None:
+    ran(cli)
+    with sqlite3.connect("var/orchestrator.db") as store:
+        store.execute("update runs set started_at = started_at - 7200")
+    assert "0 runs" in cli("measure", "--since", "1h").out
+    assert "1 runs" in cli("measure", "--since", "3h").out
+
+
+def test_measure_says_what_is_wrong_with_its_arguments(cli: Call) -> None:
+    assert cli("measure", "--since", "soon").code == Exit.USAGE
+    said = cli("measure", "--run", "nothing-of-the-kind")
+    assert said.code == Exit.FAILED and "nothing-of-the-kind" in said.err
+
+
+def test_a_damaged_trace_is_named_and_the_rest_is_measured(cli: Call) -> None:
+    bad, good = ran(cli), ran(cli)
+    with sqlite3.connect("var/orchestrator.db") as store:
+        store.execute("delete from entries where run_id = ? and seq = 2", (bad,))
+    said = cli("measure", "--json")
+    assert bad in said.err and good not in said.err
+    assert "orchestrator_runs_total" in said.out
