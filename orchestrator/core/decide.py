@@ -9,13 +9,26 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from orchestrator.core.clean import Head, clean
-from orchestrator.core.events import Action, Anomaly, Event, Final, Malformed, Observation, Outcome, RunEnded, Waiting
-from orchestrator.core.guard import REPEATED_ACTION
+from orchestrator.core.events import (
+    Action,
+    Actions,
+    Anomaly,
+    Event,
+    Final,
+    Malformed,
+    Observation,
+    Outcome,
+    RunEnded,
+    Waiting,
+)
+from orchestrator.core.guard import REPEATED_ACTION, call_key
 from orchestrator.core.run import Run
-from orchestrator.core.spec import ToolSpec
+from orchestrator.core.spec import Limits, ToolSpec
 
 APPROVAL_SECONDS = 86_400.0
 """How long an action waits for a person before it counts as refused."""
+
+_LONGEST_SOUGHT = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +123,10 @@ def _ruled(run: Run, action: Action, spec: ToolSpec | None, now: float) -> Obser
         if spec is not None and (spec.repeatable or spec.reconcilable):
             return None
         return _unknown(action)
+    if spec is not None and not spec.repeatable and decision is None and _stands_before(run, action):
+        return _host(
+            action, REPEATED_ACTION, f"Not run: this very call of {action.tool} stands in the same reply before."
+        )
     if spec is not None and spec.requires_approval and decision is None:
         return Waiting(action.id, until=now + APPROVAL_SECONDS, reason="approval")
     if run.guard.repeats(action) >= run.start.limits.repeats:
@@ -120,6 +137,15 @@ def _ruled(run: Run, action: Action, spec: ToolSpec | None, now: float) -> Obser
             "Do something else, or finish with what is known.",
         )
     return None
+
+
+def _stands_before(run: Run, action: Action) -> bool:
+    """Does the open turn hold the same call earlier? A side effect is made once, however often one reply asks for it."""
+    intent = run.turn.intent if run.turn is not None else None
+    if not isinstance(intent, Actions) or len(intent.actions) == 1:
+        return False
+    earlier = intent.actions[: int(action.id.partition(".")[2])]
+    return any(each.tool == action.tool and call_key(each) == call_key(action) for each in earlier)
 
 
 def _overdue(action: Action, waiting: Waiting) -> Observation:
@@ -174,7 +200,7 @@ def _exhausted(run: Run) -> RunEnded | None:
         return RunEnded(
             Outcome.TRUNCATED,
             code="TRUNCATED_OUTPUT",
-            detail=f"the reply was cut at {limits.max_output_cap} output tokens: raise limits.max_output_cap",
+            detail=f"the reply was cut at {_cap(limits)} output tokens: raise limits.max_output_cap",
         )
     if problem is not None and run.malformed >= limits.malformed:
         outcome = _PROBLEMS.get(problem, Outcome.FORMAT)
@@ -197,6 +223,12 @@ def _exhausted(run: Run) -> RunEnded | None:
             code="NO_PROGRESS",
             detail=f"{run.guard.barren} steps brought nothing new",
         )
+    if limits.max_cost is not None and run.steps and run.last_usage.cost is None:
+        return RunEnded(
+            Outcome.OUT_OF_BUDGET,
+            code="UNKNOWN_COST",
+            detail=f"nobody knows what the last turn cost: give the model {_model(run)} a price, or remove max_cost",
+        )
     if limits.max_cost is not None and (run.usage.cost or 0.0) >= limits.max_cost:
         return RunEnded(
             Outcome.OUT_OF_BUDGET,
@@ -216,7 +248,17 @@ def _sought(run: Run) -> str:
     """What the run was looking for in vain: the inputs of its last barren steps."""
     steps = run.steps[-run.guard.barren :]
     inputs = [action.input for step in steps for action in getattr(step.turn.intent, "actions", ())]
-    return "; ".join(dict.fromkeys(", ".join(str(value) for value in each.values()) for each in inputs if each))
+    sought = "; ".join(dict.fromkeys(", ".join(str(value) for value in each.values()) for each in inputs if each))
+    return sought if len(sought) <= _LONGEST_SOUGHT else sought[: _LONGEST_SOUGHT - 1] + "…"
+
+
+def _model(run: Run) -> str:
+    return run.steps[-1].turn.model or run.start.agent.models[0]
+
+
+def _cap(limits: Limits) -> int:
+    """The budget of a second try: never smaller than the first one's."""
+    return max(limits.max_output, limits.max_output_cap)
 
 
 def _tokens_left(run: Run) -> int:
@@ -226,6 +268,6 @@ def _tokens_left(run: Run) -> int:
 
 def _ask(run: Run) -> AskModel:
     limits = run.start.limits
-    wanted = limits.max_output_cap if run.truncated else limits.max_output
+    wanted = _cap(limits) if run.truncated else limits.max_output
     budget = wanted if limits.max_tokens is None else min(wanted, _tokens_left(run))
     return AskModel(budget, finish=len(run.steps) + 1 >= limits.max_steps)

@@ -52,8 +52,12 @@ _SYSTEM: dict[Language, str] = {
 _NO_RESULT = (
     "OUTCOME_UNKNOWN: the host was interrupted before this call's result was recorded; it may or may not have run."
 )
-# Ids that a server made unique by itself: OpenAI and Anthropic (20 and more), Mistral (9). "call_0" comes again every turn.
-_STRONG_ID = re.compile(r"[A-Za-z0-9_.:-]{16,64}|(?=[A-Za-z0-9]*[0-9])(?=[A-Za-z0-9]*[A-Za-z])[A-Za-z0-9]{9}")
+# Ids that a server made unique by itself: OpenAI and Anthropic (20 and more), Mistral (9). "call_0" and "functions.search:0"
+# come again every turn: an id must hold digits and letters mixed in one run of eight.
+_STRONG_ID = re.compile(
+    r"(?=.{0,56}?(?<![A-Za-z0-9])(?=[A-Za-z]{0,62}[0-9])(?=[0-9]{0,62}[A-Za-z])[A-Za-z0-9]{8})"
+    r"(?:[A-Za-z0-9_.:-]{16,64}|[A-Za-z0-9]{9})"
+)
 
 _DETAIL = {
     Anomaly.TRUNCATED: "Your reply was cut at the output limit, so nothing of it was run or accepted. Be much shorter.",

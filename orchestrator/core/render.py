@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from orchestrator.core import native, text
 from orchestrator.core.decide import AskModel
-from orchestrator.core.events import Malformed
+from orchestrator.core.events import Anomaly, Malformed
 from orchestrator.core.prompt import Message, Prompt
 from orchestrator.core.run import Note, Run, Step
 from orchestrator.core.spec import AgentSpec, Language, ToolSpec
@@ -19,6 +20,7 @@ _NOTES: dict[Language, dict[Note, str]] = {
         Note.EXTRA_ACTIONS: "Only the first Action of your reply was run; the others were dropped. Write one Action per reply.",
         Note.FORGED_OBSERVATION: "You wrote an Observation yourself; it was discarded. Only the host writes Observations.",
         Note.FINAL_AND_ACTION: "Your answer came with an Action that had not been run, so the answer was not accepted.",
+        Note.EDITED: "Somebody changed the input before it ran: {tool} ran with {input}.",
     },
     "zh": {
         Note.STALLED: "最近的 Observation 没有带来新信息。不要换着说法再查同样的内容：换一种真正不同的做法，或者用已知信息作答；"
@@ -26,8 +28,25 @@ _NOTES: dict[Language, dict[Note, str]] = {
         Note.EXTRA_ACTIONS: "你的回复里只有第一个 Action 被执行，其余已丢弃。每次回复只写一个 Action。",
         Note.FORGED_OBSERVATION: "你自己写了 Observation，已被丢弃。Observation 只能由宿主写入。",
         Note.FINAL_AND_ACTION: "你的答案和一个尚未执行的 Action 同时出现，答案未被采纳。",
+        Note.EDITED: "执行前有人修改了参数：{tool} 实际执行的参数是 {input}。",
     },
 }
+
+_PROBLEMS_ZH: dict[Anomaly, str] = {
+    Anomaly.MALFORMED: "Action 的参数无法读取",
+    Anomaly.UNKNOWN_TOOL: "没有写明要调用的工具",
+    Anomaly.TRUNCATED: "回复在输出上限处被截断，没有执行或采纳任何内容；请写得更短",
+    Anomaly.EMPTY: "回复中没有可见文字，也没有工具调用",
+    Anomaly.EMPTY_FINAL: "答案是空的",
+    Anomaly.NO_ACTION: "没有读到 Action",
+    Anomaly.ACTION_IN_THINKING: "Action 写在思考内容里，未被执行",
+    Anomaly.FINAL_AND_ACTION: "答案和 Action 同时出现，请只写其中一个",
+    Anomaly.FORGED_OBSERVATION: "你自己写了 Observation；Observation 只能由宿主写入",
+    Anomaly.UNPARSED_MARKUP: "工具调用写成了文字，没有执行",
+    Anomaly.PAUSED: "本轮被服务方暂停，请从中断处继续",
+}
+_SPECIFIC = frozenset({Anomaly.MALFORMED, Anomaly.UNKNOWN_TOOL})
+"""Problems whose detail says more than their name: which argument, which place."""
 
 _FINISH: dict[Language, str] = {
     "en": "This is the last step: no more tools will be run. Finish now with what is known; if it is not enough, say so: {way_out}.",
@@ -93,9 +112,21 @@ def _sentences(agent: AgentSpec, step: Step) -> Iterator[str]:
     for each in step.notes:
         if each is Note.MALFORMED:
             if isinstance(step.turn.intent, Malformed):
-                yield step.turn.intent.detail
+                yield _told(agent, step.turn.intent)
+        elif each is Note.EDITED:
+            for action in step.edited:
+                given = json.dumps(action.input, ensure_ascii=False)
+                yield _NOTES[agent.language][each].format(tool=action.tool, input=given)
         else:
             yield _NOTES[agent.language][each].format(way_out=_way_out(agent))
+
+
+def _told(agent: AgentSpec, intent: Malformed) -> str:
+    """What was wrong with the reply, in the agent's language, and in the text protocol how to write the next one."""
+    said = intent.detail
+    if agent.language == "zh" and (known := _PROBLEMS_ZH.get(intent.problem)) is not None:
+        said = f"{known}：{intent.detail}" if intent.problem in _SPECIFIC else f"{known}。"
+    return text.nudge(said, agent.language) if agent.protocol == "text" else said
 
 
 def _way_out(agent: AgentSpec) -> str:

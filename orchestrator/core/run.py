@@ -19,7 +19,7 @@ next prompt puts into words. Counters that guards need are folded as we go, so n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, assert_never
@@ -56,15 +56,20 @@ class Note(StrEnum):
     EXTRA_ACTIONS = "extra_actions"
     FORGED_OBSERVATION = "forged_observation"
     FINAL_AND_ACTION = "final_and_action"
+    EDITED = "edited"
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One closed step: the turn, its Observations in action order, and the host's notes on it."""
+    """One closed step: the turn, its Observations in action order, and the host's notes on it.
+
+    `edited` are the actions whose input somebody changed before they ran, as they ran.
+    """
 
     turn: ModelTurn
     observations: tuple[Observation, ...] = ()
     notes: tuple[Note, ...] = ()
+    edited: tuple[Action, ...] = ()
 
     @property
     def hidden(self) -> bool:
@@ -172,7 +177,9 @@ def _changes(run: Run, event: Event, at: float) -> dict[str, Any]:
             return {**_decided(run, decision), **_resumed(run, decision.id, at)}
         case RunEnded() as ended:
             if run.pending:
-                raise IllegalEvent(f"run {run.run_id}: ended after #{run.seq} with action {run.pending[0].id} unobserved")
+                raise IllegalEvent(
+                    f"run {run.run_id}: ended after #{run.seq} with action {run.pending[0].id} unobserved"
+                )
             return {"ended": ended}
         case _ as unknown:
             assert_never(unknown)
@@ -186,7 +193,9 @@ def _turned(run: Run, turn: ModelTurn) -> dict[str, Any]:
         case Actions(actions=actions):
             expected = tuple(f"{run.step}.{index}" for index in range(len(actions)))
             if not actions or tuple(action.id for action in actions) != expected:
-                raise IllegalEvent(f"run {run.run_id}: the actions of step {run.step} must be numbered {expected or 'from 0'}")
+                raise IllegalEvent(
+                    f"run {run.run_id}: the actions of step {run.step} must be numbered {expected or 'from 0'}"
+                )
             return {**spent, "turn": turn, "pending": actions, "malformed": 0}
         case Malformed() if _cut_at_budget(turn):
             return {**spent, **_closed(run, turn, (), run.guard), "truncated": run.truncated + 1}
@@ -220,7 +229,9 @@ def _decided(run: Run, decision: Decision) -> dict[str, Any]:
     if decision.verdict != "edit":
         return changes
     if decision.input is None:
-        raise IllegalEvent(f"run {run.run_id}: the Decision after #{run.seq} edits action {decision.id} but gives no input")
+        raise IllegalEvent(
+            f"run {run.run_id}: the Decision after #{run.seq} edits action {decision.id} but gives no input"
+        )
     edited = replace(action, input=decision.input)
     return {**changes, "pending": tuple(edited if each.id == action.id else each for each in run.pending)}
 
@@ -256,7 +267,9 @@ _NOTHING: Mapping[str, Any] = {"turn": None, "observed": (), "begun": frozenset(
 
 def _closed(run: Run, turn: ModelTurn, observed: tuple[Observation, ...], guard: Guard) -> dict[str, Any]:
     """The step becomes history. Facts fold in action order, so the order of completion leaves no mark."""
-    observations = tuple(sorted(observed, key=lambda each: int(each.id.partition(".")[2]))) if len(observed) > 1 else observed
+    observations = (
+        tuple(sorted(observed, key=lambda each: int(each.id.partition(".")[2]))) if len(observed) > 1 else observed
+    )
     facts = run.facts
     for observation in observations:
         if observation.facts:
@@ -264,6 +277,17 @@ def _closed(run: Run, turn: ModelTurn, observed: tuple[Observation, ...], guard:
     notes = [note for anomaly, note in _NOTES if anomaly in turn.anomalies] if turn.anomalies else []
     if isinstance(turn.intent, Malformed):
         notes.insert(0, Note.MALFORMED)
+    edited = tuple(_edited(run, turn)) if run.decided else ()
+    if edited:
+        notes.append(Note.EDITED)
     if observations and guard.barren >= run.start.limits.stall:
         notes.append(Note.STALLED)
-    return {**_NOTHING, "steps": (*run.steps, Step(turn, observations, tuple(notes))), "facts": facts, "guard": guard}
+    step = Step(turn, observations, tuple(notes), edited)
+    return {**_NOTHING, "steps": (*run.steps, step), "facts": facts, "guard": guard}
+
+
+def _edited(run: Run, turn: ModelTurn) -> Iterator[Action]:
+    for action in turn.intent.actions if isinstance(turn.intent, Actions) else ():
+        decision = run.decided.get(action.id)
+        if decision is not None and decision.verdict == "edit" and decision.input is not None:
+            yield replace(action, input=decision.input)

@@ -44,6 +44,7 @@ LIMITS = st.sampled_from([256, 300, 500, 8000])
 @settings(max_examples=400, deadline=None)
 @given(TEXTS, LIMITS)
 @example("\x1b]0;a\x1b\x1b[31m\\x", 256)
+@example("✿0✿\u200d÷", 256)
 def test_cleaning_what_is_clean_changes_nothing(text: str, limit: int) -> None:
     once = clean(text, rules=Rules(limit))
     again = clean(once.body, rules=Rules(limit))

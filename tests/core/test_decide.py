@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from orchestrator.core.decide import AskModel, CallTools, Record, Wait, decide
@@ -229,3 +231,33 @@ def test_the_token_budget_reserves_the_next_prompt() -> None:
     ended = recorded(started(limits=Limits(max_tokens=300)), *one)
     assert isinstance(ended, RunEnded)
     assert ended.outcome is Outcome.OUT_OF_BUDGET
+
+
+def test_a_call_that_stands_twice_in_one_reply_has_its_side_effect_once() -> None:
+    events = (started(spec("pay", repeatable=False)), acts(1, PAY, PAY, ("pay", {"to": "y"})))
+    second = recorded(*events)
+    assert isinstance(second, Observation)
+    assert (second.id, second.code) == ("1.1", "REPEATED_ACTION")
+    assert command(*events, second) == CallTools((Action("1.0", "pay", {"to": "x"}), Action("1.2", "pay", {"to": "y"})))
+    repeatable = (started(spec("pay")), acts(1, PAY, PAY))
+    assert isinstance(command(*repeatable), CallTools)
+
+
+def test_the_second_budget_of_a_cut_reply_is_never_smaller_than_the_first() -> None:
+    limits = Limits(max_output=32_000, max_output_cap=16_000)
+    assert command(started(limits=limits), malformed(Anomaly.TRUNCATED)) == AskModel(32_000)
+
+
+@pytest.mark.parametrize(
+    ("cost", "code"), [(None, "UNKNOWN_COST"), (0.2, "OUT_OF_BUDGET"), (0.05, None)], ids=["unknown", "over", "within"]
+)
+def test_an_unknown_cost_is_never_a_free_turn(cost: float | None, code: str | None) -> None:
+    turn = acts(1, SEARCH)
+    turn = replace(turn, usage=replace(turn.usage, cost=cost))
+    got = command(started(limits=Limits(max_cost=0.1)), turn, observed("1.0"))
+    if code is None:
+        assert isinstance(got, AskModel)
+        return
+    assert isinstance(got, Record)
+    assert isinstance(got.event, RunEnded)
+    assert (got.event.outcome, got.event.code) == (Outcome.OUT_OF_BUDGET, code)

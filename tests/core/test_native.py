@@ -170,6 +170,8 @@ def test_ids_that_come_again_every_turn_are_replaced_by_ours() -> None:
     again = native.read(Completion("", calls=(oslo("call_0"), oslo("call_1"))), TOOLS, 2)
     ids = [*weak.opaque["ids"], *again.opaque["ids"]]  # type: ignore[misc]
     assert len(set(ids)) == 4
+    counted = [native.read(Completion("", calls=(oslo("functions.get_weather:0"),)), TOOLS, step) for step in (1, 2)]
+    assert len({str(each.opaque["ids"]) for each in counted}) == 2
     assert all(isinstance(id, str) and len(id) == 9 and id.isalnum() for id in ids)
     assert turn(oslo("D681PevKs")).opaque["ids"] == ["D681PevKs"]
 

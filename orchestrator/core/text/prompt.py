@@ -114,6 +114,12 @@ _WRONG: Final[dict[Language, str]] = {
     "en": "{action}\n(a result you made up)\nAction: finish[...]",
     "zh": "{action}\n（自己编造的结果）\nAction: finish[...]",
 }
+_NUDGE: Final[dict[Language, str]] = {
+    "en": "Your last reply was not used. {problem} Write exactly one line `Thought: ...` and one line "
+    '`Action: tool_name {{"parameter": "value"}}` or `Action: finish[answer]`, and nothing after it.',
+    "zh": "你上一次的回复未被采用。{problem}请只写一行 `Thought: ...` 和一行 "
+    '`Action: 工具名 {{"参数": "值"}}` 或 `Action: finish[答案]`，之后不要再写任何内容。',
+}
 _PLACEHOLDER: Final = "(no usable reply)"
 
 
@@ -135,25 +141,21 @@ def question(goal: str) -> Message:
 
 
 def messages(turn: ModelTurn, observations: Sequence[Observation], note: str = "") -> tuple[Message, Message]:
-    """A closed step: what of the reply may be replayed, then the host's Observations, its note, or what was wrong."""
+    """A closed step: what of the reply may be replayed, then the host's Observations and its note (or what was wrong)."""
     kept = turn.opaque.get("text")
     written = kept.strip() if isinstance(kept, str) else ""
     parts = [f"Observation: {observation.content}" for observation in observations]
-    if isinstance(turn.intent, Malformed):
-        parts.append(nudge(turn.intent.detail))
-        note = note.replace(turn.intent.detail, "").strip()
+    if not note and isinstance(turn.intent, Malformed):
+        note = nudge(turn.intent.detail)
     if note:
         parts.append(note)
     said = written or _rebuilt(turn) or _PLACEHOLDER
     return Message("assistant", (Text(said),)), Message("user", (Text("\n\n".join(parts) or "Observation: (none)"),))
 
 
-def nudge(problem: str) -> str:
-    """What the model is told when nothing in its reply could be run or believed."""
-    return (
-        f"Your last reply was not used. {problem} Write exactly one line `Thought: ...` and one line "
-        '`Action: tool_name {"parameter": "value"}` or `Action: finish[answer]`, and nothing after it.'
-    )
+def nudge(problem: str, language: Language = "en") -> str:
+    """What the model is told when nothing in its reply could be run or believed; `problem` is in the same language."""
+    return _NUDGE[language].format(problem=problem)
 
 
 def stops(style: Style) -> tuple[str, ...]:

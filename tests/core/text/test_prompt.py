@@ -63,8 +63,9 @@ def test_no_message_is_ever_empty() -> None:
 def test_what_was_wrong_is_told_once() -> None:
     turn = read(Completion("Thought: t\nAction: get_weather Oslo"), TOOLS, 1)
     assert isinstance(turn.intent, Malformed)
-    _, told = messages(turn, (), turn.intent.detail)
-    assert text_of(told.parts).count(turn.intent.detail) == 1
+    for note in ("", turn.intent.detail):
+        _, told = messages(turn, (), note)
+        assert text_of(told.parts).count(turn.intent.detail) == 1
     assert "get_weather" in text_of(told.parts)
 
 
