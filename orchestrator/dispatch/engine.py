@@ -54,7 +54,7 @@ class Engine(Dispatcher, ABC):
         self._held: dict[str, Slice] = {}
         self._clock: tuple[float, float] | None = None
         self._alive: tuple[float, float] | None = None
-        self._doubtful = -math.inf
+        self._doubtful = -math.inf  # until then (the loop's seconds) the queue may hold more for us than we know
 
     async def take(self, most: int, *, now: float, has: frozenset[str], wait: float = 1.0) -> Sequence[Slice]:
         """As the port says. Cancelled while it claims, it hands back what it has got."""
@@ -95,9 +95,9 @@ class Engine(Dispatcher, ABC):
         return await self._woken(held) if held else frozenset()
 
     async def beat(self, *, now: float) -> bool:
-        """As the port says; gives up before the lease ends.
+        """As the port says. It has a time limit of its own, and answers False while the lease still has time.
 
-        While the lease still has time, a beat that failed raises StoreError (beat again soon); later it answers False.
+        A beat that failed raises StoreError (beat again within `rules.beat` seconds) as long as the next one would end in time.
         """
         self._tick(now)
         if self._lapsed(now):
@@ -106,7 +106,7 @@ class Engine(Dispatcher, ABC):
             async with asyncio.timeout(min(self.rules.beat, self.rules.lease / 4)):
                 renewed = await self._renew(now)
         except (TimeoutError, StoreError) as error:
-            if self._lapsed(now + self.rules.beat):
+            if self._lapsed(self._now() + 2 * self.rules.beat):
                 return await self._lost(now)
             raise StoreError(
                 f"worker {self.worker}: the heartbeat failed, beat again: {error or 'no answer'}"
@@ -151,6 +151,7 @@ class Engine(Dispatcher, ABC):
         """The lease is over: whatever is still ours on paper is anybody's; then begin anew."""
         self._alive = None
         self._held.clear()
+        self._doubtful = asyncio.get_running_loop().time() + self.rules.lease
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout(self.rules.beat):
                 await self._forget(now)
