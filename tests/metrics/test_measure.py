@@ -14,7 +14,7 @@ __all__ = ["cli", "url"]
 
 def test_measure_prints_the_three_rates_beside_their_limits(cli: Call) -> None:
     ran(cli, "--protocol", "text", "--language", "zh")
-    out = cli("measure").out
+    out = " ".join(cli("measure").out.split())
     assert "1 runs" in out
     wanted = ("Thought-Action gap", "above 5 %", "Step bloat", "above 2", "match", "too few to alert")
     assert [word for word in wanted if word not in out] == []
