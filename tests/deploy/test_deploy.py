@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from orchestrator.cli.exits import Exit
+from orchestrator.worker import Ending
 from tests.deploy.facts import LAWS
 from tests.deploy.laws import Law
-from tests.deploy.tree import Tree
+from tests.deploy.tree import ROOT, Tree
+from tests.deploy.wiring import listens, port_of
 
 TREE = Tree()
 
@@ -37,3 +42,11 @@ def test_every_process_of_ours_is_seen() -> None:
         ("systemd", "worker"),
         ("systemd", "monitor"),
     }
+
+
+def test_the_operations_page_has_the_real_exit_codes_and_ports() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text("utf-8")
+    rows = re.findall(r"^\| [^|]+\| [^|]+\| (\d+) \|$", page, re.MULTILINE)
+    assert {int(code) for code in rows} == {*Ending, Exit.USAGE}
+    ports = {port_of(load) for load in TREE.workloads if listens(load)}
+    assert all(f" {port} " in page for port in ports)
