@@ -8,7 +8,7 @@ from typing import Literal
 
 from orchestrator.core.events import Entry, RunStarted, Waiting
 from orchestrator.dispatch import Job, needs_of
-from orchestrator.errors import StoreError
+from orchestrator.errors import IllegalEvent, StoreError
 from orchestrator.inbox import Inbox, NotTaken
 from tests.sim.chaos import Chaos
 from tests.sim.network import LinkedDispatcher, LinkedStore, outside
@@ -79,6 +79,8 @@ class People:
             except NotTaken as refused:
                 if refused.code != "BUSY":
                     return
+            except IllegalEvent:
+                return  # the trace is damaged: the laws will say so
             except StoreError:
                 pass
             else:

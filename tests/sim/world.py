@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from orchestrator.core.events import Entry, RunStarted, Trace
@@ -218,15 +219,10 @@ class World:
 
 async def _life(worker: Worker) -> None:
     """What a worker's process does from its start to its end."""
-    while True:
-        try:
-            await worker.dispatcher.open()
-            await worker.run()
-            await worker.dispatcher.close()
-        except StoreError:
-            await asyncio.sleep(0.5)
-            continue
-        return
+    await worker.dispatcher.open()
+    await worker.run()
+    with suppress(StoreError):
+        await worker.dispatcher.close()
 
 
 @dataclass(frozen=True, slots=True)
