@@ -112,8 +112,10 @@ class Station:
             **more,
         )
 
-    async def submit(self, *run_ids: str, limits: Limits = LONG, tenant: str = "", **more: Any) -> None:
-        first = RunStarted("Who?", limits=limits, tools=self.toolbox.specs, tenant=tenant)
+    async def submit(
+        self, *run_ids: str, limits: Limits = LONG, tenant: str = "", tools: Sequence[Tool] = TOOLS, **more: Any
+    ) -> None:
+        first = RunStarted("Who?", limits=limits, tools=tuple(each.spec for each in tools), tenant=tenant)
         for run_id in run_ids:
             job = Job(run_id, tenant, needs=needs_of(first), **more)
             await self.front.submit(job, first, now=clock())

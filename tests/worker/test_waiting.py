@@ -13,7 +13,7 @@ from orchestrator.inbox import NotTaken, signed
 from orchestrator.runner import Session
 from orchestrator.worker import WorkerRules
 from tests.build import acts, final
-from tests.worker.station import EFFECTS, KEY, TOKENS, Station, clock, station, working
+from tests.worker.station import EFFECTS, KEY, TOKENS, Station, clock, order, station, working
 
 pytestmark = pytest.mark.virtual
 
@@ -200,7 +200,7 @@ async def test_ten_thousand_waiting_runs_hold_no_task_and_nothing_in_memory() ->
     """Issue 3, evidence 4. The store and the queue are in memory here; the worker's own share must be nothing."""
     many = 10_000
     async with station([acts(1, ("order", {"q": "book"})), final()]) as place:
-        await place.submit(*(f"r{number}" for number in range(many)))
+        await place.submit(*(f"r{number}" for number in range(many)), tools=(order,))
         rules = WorkerRules(reconcile=1e6, sweep=600.0, gauge=600.0, look=1.0)
         async with working(place, rules) as worker:
             await place.until(lambda: worker.figures.parked == many, within=HOUR)
