@@ -38,6 +38,7 @@ from orchestrator.policy import (
     unobserved,
 )
 from orchestrator.providers import PROVIDERS, Asked, Head, Options, Provider, Request
+from orchestrator.providers.wire import estimated
 from orchestrator.settings import ModelSettings, Settings
 
 OK = 200
@@ -230,11 +231,10 @@ class _Target:
         else:
             completion = self.provider.decode(await self._endpoint.post(request, self._timeouts), about)
         read = native.read if turn.run.start.agent.protocol == "native" else text.read
+        usage = estimated(completion.usage, completion, about.sent)  # an endpoint that tells none would cost nothing
         return replace(
             read(completion, turn.run.start.tools, turn.run.step),
-            usage=completion.usage
-            if self._price is None
-            else replace(completion.usage, cost=self._price.cost(completion.usage)),
+            usage=usage if self._price is None else replace(usage, cost=self._price.cost(usage)),
             model=self.name,
             seconds=round(loop.time() - started, 6),
             first_token=None if first is None else round(first - started, 6),

@@ -31,6 +31,7 @@ class Blocks(EventStream):
         self._stop: str | None = None
         self._started = False
         self._blocks: dict[int, _Block] = {}
+        self._last = -1
 
     def _take(self, event: dict[str, Any]) -> Delta | None:
         kind = event.get("type")
@@ -54,8 +55,10 @@ class Blocks(EventStream):
 
     def _index(self, event: dict[str, Any], *, fresh: bool = False) -> int:
         index = event.get("index")
-        last = max(self._blocks, default=-1)
-        return index if isinstance(index, int) else last + 1 if fresh else last
+        if not isinstance(index, int):
+            index = self._last + 1 if fresh else self._last
+        self._last = max(self._last, index)
+        return index
 
     def _delta(self, index: int, delta: dict[str, Any]) -> Delta | None:
         field = _FIELDS.get(text_of(delta.get("type")))

@@ -54,7 +54,7 @@ class Chunks(EventStream):
             elif name == "function_call" and isinstance(value, dict):
                 self._calls.add({"index": 0, "function": value})
             elif name != "content" and isinstance(value, list):
-                self._others[name] = [*self._others.get(name, []), *value]
+                self._others.setdefault(name, []).extend(value)
         content = delta.get("content")
         if content is None or isinstance(content, str):
             return self._said(content or "", reasoning)
@@ -89,13 +89,15 @@ class _Calls:
     def __init__(self) -> None:
         self._calls: list[tuple[int, dict[str, Any], list[Any]]] = []
         self._at: dict[int, int] = {}
+        self._highest = 0
 
     def add(self, item: dict[str, Any]) -> None:
         """Take one element of `delta.tool_calls`."""
         function = dict_of(item.get("function"))
         id, name = text_of(item.get("id")), text_of(function.get("name"))
         index = item.get("index")
-        place = index if isinstance(index, int) else max(self._at, default=0)
+        place = index if isinstance(index, int) else self._highest
+        self._highest = max(self._highest, place)
         known = self._at.get(place)
         if known is not None and name and ((id and id != self._calls[known][1]["id"]) or (index is None and not id)):
             known = None
@@ -104,9 +106,10 @@ class _Calls:
             self._calls.append((place, {"id": "", "type": "function", "name": ""}, []))
         _, call, pieces = self._calls[known]
         call["id"] = call["id"] or id
-        if name != call["name"] and not any(pieces):
+        if name != call["name"] and not pieces:
             call["name"] += name
-        pieces.append(function.get("arguments"))
+        if (piece := function.get("arguments")) not in (None, ""):
+            pieces.append(piece)
         extras = {key: value for key, value in item.items() if key not in ("id", "index", "type", "function")}
         call.update({key: value for key, value in extras.items() if value is not None and key != "name"})
 
@@ -114,10 +117,8 @@ class _Calls:
         """The calls, by index and then by arrival."""
         found = []
         for _, call, pieces in sorted(self._calls, key=lambda item: item[0]):
-            given = [piece for piece in pieces if piece is not None]
-            arguments = (
-                given[0] if len(given) == 1 else "".join(p if isinstance(p, str) else dumps(p).decode() for p in given)
-            )
+            joined = "".join(piece if isinstance(piece, str) else dumps(piece).decode() for piece in pieces)
+            arguments = pieces[0] if len(pieces) == 1 else joined
             extras = {key: value for key, value in call.items() if key != "name"}
             found.append(extras | {"function": {"name": call["name"], "arguments": arguments}})
         return found

@@ -12,7 +12,7 @@ from orchestrator.core.prompt import Completion, Delta
 from orchestrator.errors import Unavailable
 from orchestrator.providers.failure import error_of, failure, fault
 from orchestrator.providers.sse import Events
-from orchestrator.providers.wire import MAX_REPLY, Asked, Reply, dumps, heal, loads
+from orchestrator.providers.wire import MAX_REPLY, Asked, Reply, dumps, estimated, heal, loads
 
 Whole: TypeAlias = Callable[[Reply, Asked], Completion]
 _KEEP_ALIVE = ("ping", "keepalive", "keep-alive", "heartbeat")
@@ -66,12 +66,9 @@ class EventStream(ABC):
     def cut(self) -> Completion:
         """We hung up: text and reasoning so far, no calls. Tokens that the server had not counted yet are estimated."""
         text, reasoning = heal("".join(self._text)), heal("".join(self._reasoning))
-        told, written = self._usage(), _estimate(len(text.encode()) + len(reasoning.encode()))
-        usage = replace(
-            told,
-            input_tokens=told.input_tokens or _estimate(self._asked.sent),
-            output_tokens=max(told.output_tokens, written),
-        )
+        told, seen = self._usage(), Completion(text, reasoning)
+        written = max(told.output_tokens, estimated(Usage(), seen, self._asked.sent).output_tokens)
+        usage = estimated(replace(told, output_tokens=written), seen, self._asked.sent)
         return Completion(text, reasoning, (), StopReason.CUT, usage)
 
     @abstractmethod
@@ -130,8 +127,3 @@ class EventStream(ABC):
         if self._size > self._limit:
             raise Unavailable("MALFORMED_RESPONSE", f"reply larger than {self._limit} bytes; not read further")
         self._body.append(data)
-
-
-def _estimate(size: int) -> int:
-    # Four bytes a token: English has four letters, Chinese three bytes a character and about one token and a third.
-    return -(-size // 4)

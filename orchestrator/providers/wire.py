@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import orjson
 
+from orchestrator.core.events import Usage
 from orchestrator.core.prompt import Completion, Delta, Message, Prompt
 from orchestrator.core.spec import JsonObject
 from orchestrator.errors import CallError
 
 MAX_REPLY = 32 * 1024 * 1024
 """Bytes of one reply, streamed or not. The largest context windows hold about 4 MB of text; the rest is JSON and reserve."""
+DEEPEST = 400
+"""Levels of nesting that are read: deeper ones could not be written again, into a request or a Trace."""
 DOUBLED = "\0doubled"
 
 
@@ -127,11 +130,12 @@ def body_of(head: Head, parts: Sequence[bytes]) -> bytes:
 
 
 def loads(data: bytes) -> Any:
-    """JSON of a server. Tolerates a BOM, bytes that are no UTF-8 (U+FFFD) and lone surrogates; raises ValueError."""
+    """JSON of a server. Tolerates a BOM, bytes that are no UTF-8 (U+FFFD) and lone surrogates; raises ValueError, also beyond DEEPEST."""
     try:
-        return orjson.loads(data)
+        value = orjson.loads(data)
     except ValueError:
         return exact(data)
+    return _shallow(value, data.count(b"{") + data.count(b"["))
 
 
 def dumps(value: Any) -> bytes:
@@ -166,9 +170,10 @@ def exact(data: bytes) -> Any:
     """As `loads`, without loss: integers of any size, and an object in which a key stands twice carries the key DOUBLED."""
     text = data.decode("utf-8-sig", "surrogatepass" if _passes(data) else "replace")
     try:
-        return json.loads(text, object_pairs_hook=_pairs, parse_constant=_no_constant)
+        value = json.loads(text, object_pairs_hook=_pairs, parse_constant=_no_constant)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    return _shallow(value, text.count("{") + text.count("["))
 
 
 def exact_object(text: str) -> dict[str, Any] | None:
@@ -225,6 +230,18 @@ def count_of(value: Any) -> int:
     return int(value)
 
 
+def estimated(told: Usage, seen: Completion, sent: int) -> Usage:
+    """The usage as told, and an estimate for each count that was not: of `sent` bytes of request, of what was written.
+
+    Four bytes a token: English has four letters, Chinese three bytes a character and about one token and a third.
+    """
+    calls = "".join(call.arguments if isinstance(call.arguments, str) else str(call.arguments) for call in seen.calls)
+    written = len((seen.text + seen.reasoning + calls).encode("utf-8", "replace"))
+    return replace(
+        told, input_tokens=told.input_tokens or -(-sent // 4), output_tokens=told.output_tokens or -(-written // 4)
+    )
+
+
 def is_events(reply: Reply) -> bool:
     """Is this body server-sent events, whatever was asked for?"""
     kind = reply.headers.get("content-type", "")
@@ -252,6 +269,21 @@ def _pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(items):
         found[DOUBLED] = True
     return found
+
+
+def _shallow(value: Any, opened: int) -> Any:
+    """The value, in which so many brackets are opened. ValueError when it is nested beyond DEEPEST."""
+    level = [value] if opened > DEEPEST and isinstance(value, dict | list) else []
+    for _ in range(DEEPEST + 1):
+        level = [
+            item
+            for outer in level
+            for item in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(item, dict | list)
+        ]
+        if not level:
+            return value
+    raise ValueError("nested too deeply")
 
 
 def _passes(data: bytes) -> bool:

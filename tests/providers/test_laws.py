@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.core import native
-from orchestrator.core.events import StopReason
-from orchestrator.core.prompt import Completion
+from orchestrator.core.events import StopReason, Usage
+from orchestrator.core.prompt import Completion, RawCall
 from orchestrator.errors import CallError, Unavailable
 from orchestrator.providers import PROVIDERS, Asked, Reply
 from orchestrator.providers.sse import Events
+from orchestrator.providers.wire import estimated
+from orchestrator.stores.record import dump, load
 from tests.corpus.wire import tool
 from tests.providers.build import EVENTS, JSON, TOOLS, call, chat, chunks, events, message, part, said, thought, use
 
@@ -175,3 +177,51 @@ def test_a_long_stream_in_small_pieces_takes_linear_time(name: str) -> None:
 
     seconds(1000)
     assert seconds(400_000) < 40 * max(seconds(40_000), 0.002)
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("openai", '{"choices":[{"index":0,"delta":{"reasoning_details":[{}]}}]}'),
+        ("openai", '{"choices":[{"index":0,"delta":{"tool_calls":[{"function":{"name":"a","arguments":""}}]}}]}'),
+        ("anthropic", '{"type":"content_block_start","content_block":{"type":"text"}}'),
+        ("anthropic", '{"type":"content_block_stop"}'),
+    ],
+    ids=["lists", "empty arguments", "blocks", "stops"],
+)
+def test_many_small_events_take_linear_time(name: str, line: str) -> None:
+    def seconds(count: int) -> float:
+        stream, data = PROVIDERS[name].stream(), f"data: {line}\n\n".encode() * count
+        started = time.process_time()
+        stream.feed(data)
+        return time.process_time() - started
+
+    seconds(100)
+    assert seconds(40_000) < 40 * max(seconds(4_000), 0.002)
+
+
+@pytest.mark.parametrize("depth", [300, 390, 500, 900, 980, 1000, 1020, 5000])
+@pytest.mark.parametrize("name", sorted(PROVIDERS))
+def test_a_reply_nested_however_deep_is_read_and_can_be_stored_or_is_a_call_error(name: str, depth: int) -> None:
+    deep = "[" * depth + "]" * depth
+    body = {
+        "openai": '{"choices":[{"index":0,"finish_reason":"tool_calls","message":{"reasoning_details":[%s],"tool_calls":'
+        '[{"id":"a","function":{"name":"search","arguments":"{}"}}]}}]}',
+        "anthropic": '{"type":"message","stop_reason":"tool_use","content":[{"type":"tool_use","id":"a","name":"search",'
+        '"input":{},"odd":%s}]}',
+    }[name] % deep
+    try:
+        completion = PROVIDERS[name].decode(Reply(200, JSON, body.encode()))
+    except CallError as error:
+        assert (error.code, depth > 300) == ("MALFORMED_RESPONSE", True)
+    else:
+        turn = native.read(completion, SPECS, 1)
+        assert load(dump(turn)) == turn
+        (said, *_) = native.messages(turn, ())
+        assert PROVIDERS[name].parts(said, "")
+
+
+def test_usage_that_an_endpoint_does_not_tell_is_estimated() -> None:
+    told = estimated(Usage(), Completion("x" * 400, "y" * 40, (RawCall("a", "s", "z" * 40),)), 1000)
+    assert (told.input_tokens, told.output_tokens) == (250, 120)
+    assert estimated(Usage(7, 8, cost=0.5), Completion("x" * 400), 1000) == Usage(7, 8, cost=0.5)

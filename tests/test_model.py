@@ -1,0 +1,46 @@
+"""A model behind its endpoint: what a turn cost is known, or estimated, never nothing."""
+
+from __future__ import annotations
+
+import json
+
+import httpx
+import pytest
+
+from orchestrator.core.decide import AskModel
+from orchestrator.core.events import ModelTurn
+from orchestrator.http import Endpoint
+from orchestrator.model import EndpointModels
+from orchestrator.settings import ModelSettings, Price, Settings
+from tests.build import run_of, started
+
+PRICED = ModelSettings(
+    provider="openai", base_url="http://localhost:1/v1", model="m", stream=False, price=Price(input=1.0, output=2.0)
+)
+
+
+async def turn_of(reply: dict[str, object]) -> ModelTurn:
+    def handle(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json=reply)
+
+    def connect(url: str) -> Endpoint:
+        return Endpoint.from_transport(httpx.MockTransport(handle), url)
+
+    async with EndpointModels(Settings(models={"default": PRICED}), connect=connect) as models:
+        run = run_of(started())
+        return await models.open(run).turn(run, AskModel(100), lambda _: None)
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": 0, "completion_tokens": 0}], ids=json.dumps)
+async def test_a_turn_whose_usage_is_not_told_is_not_free(usage: object) -> None:
+    choice = {"index": 0, "message": {"content": "x" * 400}, "finish_reason": "stop"}
+    turn = await turn_of({"choices": [choice], "usage": usage})
+    assert turn.usage.output_tokens == 100
+    assert turn.usage.input_tokens > 10
+    assert turn.usage.cost == pytest.approx((turn.usage.input_tokens + 200) / 1e6)
+
+
+async def test_a_usage_that_is_told_is_believed() -> None:
+    choice = {"index": 0, "message": {"content": "x" * 400}, "finish_reason": "stop"}
+    turn = await turn_of({"choices": [choice], "usage": {"prompt_tokens": 7, "completion_tokens": 3}})
+    assert (turn.usage.input_tokens, turn.usage.output_tokens) == (7, 3)
