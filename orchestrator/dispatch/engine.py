@@ -150,11 +150,11 @@ class Engine(Dispatcher, ABC):
     async def _lost(self, now: float) -> bool:
         """The lease is over: whatever is still ours on paper is anybody's; then begin anew."""
         self._alive = None
-        self._held.clear()
-        self._doubtful = asyncio.get_running_loop().time() + self.rules.lease
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout(self.rules.beat):
                 await self._forget(now)
+        self._held.clear()  # after: a claim may have been answered meanwhile
+        self._doubtful = asyncio.get_running_loop().time() + self.rules.lease
         return False
 
     def _lived(self, now: float) -> None:
