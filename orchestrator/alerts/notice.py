@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -10,10 +11,20 @@ from typing import Literal
 from orchestrator.alerts.rule import Comparison, Rule, Severity, Unit, shown
 from orchestrator.core.spec import Language
 
+_PLACE = re.compile(r"\{(\w+)\}")
+
 NO_DATA: Mapping[Language, str] = {
     "en": "Closed: there has been no data for so long that nobody can tell whether it is better.",
     "zh": "已关闭：长时间没有数据，无法判断是否恢复。",
 }
+
+
+EASED: Mapping[Language, str] = {
+    "en": "Over: back at {value}, the limit is {threshold}.",
+    "zh": "已恢复：现为 {value}，阈值 {threshold}。",
+}
+OVER: Mapping[Language, str] = {"en": "Over.", "zh": "已恢复。"}
+"""Where the value is a yes or no, there is no figure to tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +71,14 @@ class Notification:
         return shown(self.threshold, self.unit)
 
     def sentence(self, language: Language = "en") -> str:
-        """What is the matter, with figures and labels filled in."""
-        words = {**self.labels, "value": self.figure(), "threshold": self.limit()}
+        """What is the matter, or that it is over, with figures and labels filled in."""
+        if self.closed:
+            return NO_DATA[language]
         text = self.says[language]
-        for name, word in words.items():
-            text = text.replace("{" + name + "}", word)
-        return f"{text} {NO_DATA[language]}" if self.closed else text
+        if self.status == "resolved":
+            text = OVER[language] if self.unit == "count" else EASED[language]
+        words = {"value": self.figure(), "threshold": self.limit(), **self.labels}
+        return _PLACE.sub(lambda found: words.get(found[1], found[0]), text)
 
 
 @dataclass(frozen=True, slots=True)

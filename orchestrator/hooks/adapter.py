@@ -123,13 +123,16 @@ def _card(alert: Mapping[str, Any], language: Language) -> Card:
     labels, notes, words = _texts(alert.get("labels")), _texts(alert.get("annotations")), WORDS[language]
     says = (notes.get(f"summary_{language}"), notes.get("summary"), notes.get("description"), notes.get("message"))
     facts = {name: value for name, value in labels.items() if name not in _UNSHOWN}
-    for name in ("value", "threshold"):
+    over = alert.get("status") == "resolved"
+    for name, word in (("value", "last" if over else "value"), ("threshold", "threshold")):
         if notes.get(name):
-            facts[words[name]] = notes[name]
+            facts[words[word]] = notes[name]
     facts[words["since"]] = line(str(alert.get("startsAt", "")))
-    runs = notes.get("run_links") or notes.get("runs", "")
+    if over:
+        facts[words["ended"]] = line(str(alert.get("endsAt", "")))
+    runs = "" if over else notes.get("run_links") or notes.get("runs", "")
     return Card(
-        "resolved" if alert.get("status") == "resolved" else "firing",
+        "resolved" if over else "firing",
         labels.get("severity", "warning"),
         labels.get("alertname", "alert"),
         next(filter(None, says), ""),

@@ -17,11 +17,11 @@ LONGEST: Final = 600
 WORDS: Final[Mapping[Language, Mapping[str, str]]] = {
     "en": {
         "firing": "FIRING", "resolved": "RESOLVED", "value": "value", "threshold": "threshold", "since": "since",
-        "above": "above", "below": "below", "samples": "samples", "runs": "runs to open", "runbook": "runbook", "lasted": "lasted",
+        "above": "above", "below": "below", "samples": "samples", "runs": "runs to open", "runbook": "runbook", "ended": "until", "last": "last value while firing",
     },
     "zh": {
         "firing": "告警", "resolved": "已恢复", "value": "当前值", "threshold": "阈值", "since": "开始于",
-        "above": "高于", "below": "低于", "samples": "样本数", "runs": "可查看的运行", "runbook": "处理手册", "lasted": "持续",
+        "above": "高于", "below": "低于", "samples": "样本数", "runs": "可查看的运行", "runbook": "处理手册", "ended": "结束于", "last": "告警期间最后值",
     },
 }  # fmt: skip
 
@@ -48,6 +48,8 @@ def card(note: Notification, wording: Wording) -> Card:
         (words["threshold"], f"{words[note.comparison]} {note.limit()}"),
         (words["since"], moment(note.since)),
     ]
+    if note.status == "resolved":
+        facts.append((words["ended"], moment(note.at)))
     if note.samples:
         facts.append((words["samples"], f"{note.samples:.0f}"))
     return Card(

@@ -163,3 +163,14 @@ def test_key_and_fingerprint_tell_alerts_apart_and_deliveries_together() -> None
     assert first.key == note(at=9.0).key
     assert len({first.key, note(status="resolved").key, note(since=1.0).key, note(labels={"agent": "x"}).key}) == 4
     assert replace(first, labels={"agent": "a", "model": "b\0agent=c"}).fingerprint != first.fingerprint
+
+
+def test_what_is_over_says_where_it_is_back_at() -> None:
+    over = note(status="resolved", value=0.03)
+    assert over.sentence("en") == "Over: back at 3 %, the limit is 5 %."
+    assert over.sentence("zh") == "已恢复：现为 3 %，阈值 5 %。"
+    assert note(status="resolved", unit="count").sentence("en") == "Over."
+
+
+def test_a_label_cannot_fill_in_another_place() -> None:
+    assert "Agent {value} on main" in note(labels={"agent": "{value}", "model": "main"}).sentence("en")
