@@ -8,11 +8,11 @@ exception, and the run is let go of without a word in its trace: it will be clai
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from orchestrator.core.clean import mask
 from orchestrator.core.decide import APPROVAL_SECONDS, AskModel, CallTools, Command, Record, Wait, decide
 from orchestrator.core.events import (
     Action,
@@ -32,6 +32,7 @@ from orchestrator.core.run import Run, evolve, replay
 from orchestrator.errors import CallError, Conflict, IllegalEvent, StoreError
 from orchestrator.model import Model, Models
 from orchestrator.policy.budget import OUT_OF_BUDGET
+from orchestrator.policy.call import DEADLINE
 from orchestrator.stores import Store
 from orchestrator.toolbox import Called, Context, Pending, Toolbox
 
@@ -40,6 +41,10 @@ Observer = Callable[[Run, Entry], None]
 
 Listener = Callable[[str, Delta], None]
 """Told of each streamed piece of a reply (run id, piece), before it is durable: for showing, never for believing."""
+
+
+_NO_FAILURE = {DEADLINE: Outcome.DEADLINE, OUT_OF_BUDGET: Outcome.OUT_OF_BUDGET}
+"""Codes of a call that was not made, or not to its end, for our own reasons: the model did not fail."""
 
 
 def _deaf(_run_id: str, _delta: Delta) -> None:
@@ -73,7 +78,8 @@ class Ports:
 async def drive(run_id: str, ports: Ports, *, epoch: int = 0) -> Run:
     """Take a run as far as it goes: to its end, to a Wait, or until told to stop. Returns it as it then stands.
 
-    StoreError (Conflict: another worker has it) means: let go.
+    StoreError (Conflict: another worker has it) means: let go. So do ConfigError (this process has not the run's models: another
+    may) and IllegalEvent (the trace is damaged).
     """
     session = Session(replay(await ports.store.read(run_id)), ports, epoch)
     while not ports.stopping() and (command := decide(session.run, ports.clock())) is not None:
@@ -159,8 +165,9 @@ class Session:
         except TimeoutError:
             return  # the run's own deadline: decide sees it
         except CallError as error:
-            outcome = Outcome.OUT_OF_BUDGET if error.code == OUT_OF_BUDGET else Outcome.MODEL_FAILED
-            await self.record(RunEnded(outcome, code=error.code, detail=error.message, attempts=error.attempts))
+            outcome = _NO_FAILURE.get(error.code, Outcome.MODEL_FAILED)
+            detail = mask(error.message, self.ports.secrets)
+            await self.record(RunEnded(outcome, code=error.code, detail=detail, attempts=error.attempts))
             return
         if not any(step.observations for step in run.steps):
             turn = facts_in_thought(turn, run.start.goal)
@@ -191,21 +198,25 @@ class Session:
         if self.run.cancelled is not None:
             return
         actions = tuple(each for each in actions if each.id in self.run.begun)
-        with contextlib.suppress(TimeoutError):  # the run's own deadline: decide sees it, and closes what is still open
-            async with asyncio.timeout(self._left()):
-                await _together([self._observe(action, resumed=action.id in run.begun) for action in actions])
+        await _together([self._observe(action, resumed=action.id in run.begun) for action in actions])
 
     async def _observe(self, action: Action, *, resumed: bool) -> None:
-        run, waiting = self.run, self.run.waiting.get(action.id)
+        """Call the tool within the run's time, and record what came of it: an append that has begun is never cut off."""
+        run, waiting, left = self.run, self.run.waiting.get(action.id), self._left()
         context = Context(
             run.run_id,
             action.id,
             f"{run.run_id}:{action.id}",
+            deadline=None if left is None else self.ports.clock() + left,
             tenant=run.start.tenant,
             token="" if waiting is None else waiting.token,
             callback=self.ports.callback(run, action.id),
         )
-        called = await self._called(action, context, lost=resumed and waiting is None)
+        try:
+            async with asyncio.timeout(left):
+                called = await self._called(action, context, lost=resumed and waiting is None)
+        except TimeoutError:
+            return  # the run's own deadline: decide sees it, and closes what is still open
         if called.pending is not None:
             await self.record(_waiting(action.id, called.pending, waiting))
             return

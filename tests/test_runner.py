@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,7 @@ from orchestrator.core.decide import AskModel
 from orchestrator.core.events import ActionStarted, Anomaly, Event, ModelTurn, Observation, Outcome, RunStarted, Trace
 from orchestrator.core.run import Run, replay
 from orchestrator.core.spec import Limits
-from orchestrator.errors import Conflict, StoreError, Unavailable
+from orchestrator.errors import Conflict, StoreError, Timeout, Unavailable
 from orchestrator.runner import Ports, drive
 from orchestrator.stores import Statement
 from orchestrator.stores.memory import MemoryStore
@@ -117,6 +118,69 @@ async def test_a_model_that_fails_for_good_ends_the_run_by_that_name() -> None:
     run = await drive("r1", ports_for(ScriptedModel(refuse), store))
     assert run.ended is not None
     assert (run.ended.outcome, run.ended.code) == (Outcome.MODEL_FAILED, "OVERLOADED")
+
+
+@pytest.mark.virtual
+async def test_a_model_that_had_no_time_left_has_not_failed() -> None:
+    def late(run: Run, ask: AskModel) -> ModelTurn:
+        raise Timeout("DEADLINE", "no time left to ask main")
+
+    store = MemoryStore()
+    await begin(store)
+    run = await drive("r1", ports_for(ScriptedModel(late), store))
+    assert run.ended is not None
+    assert (run.ended.outcome, run.ended.code) == (Outcome.DEADLINE, "DEADLINE")
+
+
+@pytest.mark.virtual
+async def test_what_a_model_failed_with_never_tells_a_secret() -> None:
+    def refuse(run: Run, ask: AskModel) -> ModelTurn:
+        raise Unavailable("SERVER_ERROR", "no such key: hunter2-hunter2")
+
+    store = MemoryStore()
+    await begin(store)
+    run = await drive("r1", ports_for(ScriptedModel(refuse), store, secrets=("hunter2-hunter2",)))
+    assert run.ended is not None
+    assert run.ended.detail == "no such key: [REDACTED]"
+
+
+class SlowStore(MemoryStore):
+    """Takes a second to confirm an Observation."""
+
+    async def append(self, run_id: str, seq: int, events: Sequence[Event], **more: Any) -> Trace:
+        entries = await super().append(run_id, seq, events, **more)
+        if isinstance(events[0], Observation):
+            await asyncio.sleep(1)
+        return entries
+
+
+@pytest.mark.virtual
+async def test_a_deadline_that_falls_into_an_append_loses_nothing() -> None:
+    store = SlowStore()
+    await begin(store, limits=Limits(deadline=0.5))
+    run = await drive("r1", ports_for(ScriptedModel([acts(1, ("pay", {"q": "a"})), final()]), store))
+    assert run.ended is not None
+    assert run.ended.outcome is Outcome.DEADLINE
+    assert [each.status for each in run.steps[0].observations] == ["success"]
+
+
+@pytest.mark.virtual
+async def test_a_tool_knows_the_runs_deadline() -> None:
+    told: list[float | None] = []
+
+    @tool
+    async def ask_when() -> str:
+        """Notes its deadline."""
+        told.append(context().deadline)
+        return "noted"
+
+    store = MemoryStore()
+    await store.open()
+    box = Toolbox((ask_when,))
+    for name, deadline in (("r1", 20.0), ("r2", None)):
+        await store.append(name, 0, [RunStarted("When?", limits=Limits(deadline=deadline), tools=box.specs)], at=0.0)
+        await drive(name, Ports(store, ScriptedModel([acts(1, ("ask_when", {})), final()]), box, clock=loop_clock))
+    assert told == [20.0, None]
 
 
 @pytest.mark.virtual
