@@ -33,6 +33,9 @@ CONNECTIONS = 4
 
 CHANNELS = (*get_channel_for_queues(), "orchestrator_slices")
 RETRY = 1.0
+CANCEL_AGAIN = 0.1
+"""Seconds: procrastinate listens by `wait_for`, which (before Python 3.12) loses a cancellation that meets a notice."""
+
 TRIES = 4
 
 
@@ -79,9 +82,9 @@ class Database:
 
     async def close(self) -> None:
         """Disconnect."""
-        if self._listening:
+        while self._listening and not self._listening.done():
             self._listening.cancel()
-            await asyncio.gather(self._listening, return_exceptions=True)
+            await asyncio.wait([self._listening], timeout=CANCEL_AGAIN)
         await self._connector.close_async()
 
     async def transact(self, what: str, work: Work[T]) -> T:
