@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
+import structlog
 
 from tests.clock import VirtualLoop
 
@@ -36,6 +37,13 @@ def stays_here(family: int, address: Any) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+@pytest.fixture(autouse=True)
+def fresh_log() -> Iterator[None]:
+    """A test that configures the log (every command does) leaves no stream of its own behind."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session", autouse=True)
