@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -57,3 +58,8 @@ class Figures:
     crashed: int = 0
     aside: int = 0
     lost: int = 0
+
+
+def spread(base: float, tries: int, cap: float) -> float:
+    """Seconds before the next try: doubling from `base` to `cap`, between half of it and all of it by chance."""
+    return min(base * 2.0 ** min(tries - 1, 30), cap) * random.uniform(0.5, 1.0)

@@ -7,7 +7,6 @@ and thawed at any line of this file.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from orchestrator.dispatch import Depth, Dispatcher, Slice
 from orchestrator.errors import Conflict, StoreError
 from orchestrator.runner import Ports, drive
 from orchestrator.worker.keep import NO_BEAT, keepers
-from orchestrator.worker.rules import Ending, Figures, WorkerRules
+from orchestrator.worker.rules import Ending, Figures, WorkerRules, spread
 
 REMEMBERED = 10_000
 """Runs whose unforeseen failures are counted; the oldest are forgotten first."""
@@ -291,11 +290,6 @@ class Worker:
         untold = len(late) + sum(each.exception() is not None for each in done)
         if untold:
             _log.warning("not_handed_back", runs=untold)
-
-
-def spread(base: float, tries: int, cap: float) -> float:
-    """Seconds before the next try: doubling from `base` to `cap`, between half of it and all of it by chance."""
-    return min(base * 2.0 ** min(tries - 1, 30), cap) * random.uniform(0.5, 1.0)
 
 
 def _cancel(held: Held) -> None:
