@@ -7,7 +7,6 @@ the queue cannot be reached.
 from __future__ import annotations
 
 import asyncio
-import math
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -54,7 +53,7 @@ class Engine(Dispatcher, ABC):
         self._held: dict[str, Slice] = {}
         self._clock: tuple[float, float] | None = None
         self._alive: tuple[float, float] | None = None
-        self._doubtful = -math.inf  # until then (the loop's seconds) the queue may hold more for us than we know
+        self._doubtful: float | None = None
 
     async def take(self, most: int, *, now: float, has: frozenset[str], wait: float = 1.0) -> Sequence[Slice]:
         """As the port says. Cancelled while it claims, it hands back what it has got."""
@@ -63,8 +62,7 @@ class Engine(Dispatcher, ABC):
         start = loop.time()
         while True:
             self._news.clear()
-            if loop.time() < self._doubtful:
-                await self._strays(now + loop.time() - start, frozenset(self._held))
+            await self._make_sure(now + loop.time() - start)
             taken = await self._claimed(most, now + loop.time() - start, has) if most > 0 else ()
             left = wait - (loop.time() - start)
             if taken or left <= 0:
@@ -141,6 +139,15 @@ class Engine(Dispatcher, ABC):
             self._lived(now)
         self._held.update((each.run_id, each) for each in taken)
         return taken
+
+    async def _make_sure(self, now: float) -> None:
+        """Until a look after `_doubtful` (the loop's seconds) the queue may hold more for us than we know of."""
+        if self._doubtful is None:
+            return
+        begun = asyncio.get_running_loop().time()
+        await self._strays(now, frozenset(self._held))
+        if begun >= self._doubtful:
+            self._doubtful = None
 
     async def _hand_back(self) -> None:
         """Release what is still held."""
