@@ -102,7 +102,7 @@ class Agent:
     async def resume(self, run_id: str) -> Result:
         """Go on with a run that was let go: after a crash, an interruption, or a wait. Ended ones are only read."""
         if not await self._entered().store.read(run_id):
-            raise StoreError(f"no run {run_id!r} in the store {self._settings.store}")
+            raise StoreError(f"no run {run_id!r} in the store {self._settings.place}")
         return Result.of(await finish(run_id, self._entered()))
 
     async def submit(self, question: str, **changes: Any) -> str:

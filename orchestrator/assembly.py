@@ -13,16 +13,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
+from urllib.parse import unquote, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
+from orchestrator.core.clean import mask
 from orchestrator.core.decide import Wait, decide
-from orchestrator.core.events import RunStarted
-from orchestrator.core.run import Run
+from orchestrator.core.events import Entry, RunStarted
+from orchestrator.core.run import Run, replay
 from orchestrator.core.spec import Language, Protocol, ToolSpec
 from orchestrator.errors import ConfigError
 from orchestrator.model import EndpointModels
-from orchestrator.policy import Incident, LimitRules, Rules, unobserved
+from orchestrator.policy import Incident, LimitRules, Price, Rules, price_of, unobserved
 from orchestrator.policy import Observer as PolicyObserver
 from orchestrator.runner import Listener, Observer, Ports, drive
 from orchestrator.settings import Settings, limits_of
@@ -82,15 +84,20 @@ def parse_request(raw: Mapping[str, Any], place: str) -> RunRequest:
 async def submit(ports: Ports, settings: Settings, request: RunRequest) -> str:
     """Begin a run: append its RunStarted and give back its id. ConfigError when the request names what is not there."""
     first = started(settings, ports.toolbox.specs, request)
-    run_id = new_run_id(ports.clock())
-    for entry in await ports.store.append(run_id, 0, (first,), at=ports.clock()):
+    now = ports.clock()
+    run_id = new_run_id(now)
+    ports.models.open(replay((Entry(run_id, 1, now, first),)))  # what cannot be asked is refused now
+    for entry in await ports.store.append(run_id, 0, (first,), at=now):
         for observe in ports.observers:
             observe(Run(), entry)
     return run_id
 
 
 def started(settings: Settings, offered: Sequence[ToolSpec], request: RunRequest) -> RunStarted:
-    """The first event of a run: the agent of the settings, with what the request changes."""
+    """The first event of a run: the agent of the settings, with what the request changes.
+
+    ConfigError: an empty question, an agent, model or tool that is not there, a limit that is none, `max_cost` with an unpriced model.
+    """
     if not request.goal.strip():
         raise ConfigError("the question is empty: write what the agent is to find out")
     spec, limits = asked(settings, request.agent, request.model).agent(request.agent)
@@ -109,6 +116,9 @@ def started(settings: Settings, offered: Sequence[ToolSpec], request: RunRequest
         max_tokens=request.max_tokens,
         max_cost=request.max_cost,
     )
+    prices = {name: Price(**model.price.model_dump()) for name, model in settings.models.items() if model.price}
+    for name in models:
+        price_of(name, prices, money=limits.max_cost)
     names = settings.agents[request.agent].tools if request.tools is None else request.tools
     return RunStarted(
         request.goal,
@@ -159,7 +169,7 @@ def make_store(url: str) -> Store:
         return SqliteStore(_with_folder(Path(rest.removeprefix("///"))))
     if scheme in {"postgresql", "postgres"}:
         return _postgres(url)
-    raise ConfigError(f"store = {url!r} is no store: write {STORES}")
+    raise ConfigError(f"store = {mask(url)!r} is no store: write {STORES}")
 
 
 def _with_folder(path: Path) -> Path:
@@ -177,7 +187,9 @@ def _postgres(url: str) -> Store:
     try:
         from orchestrator.stores.postgres import PostgresStore  # noqa: PLC0415  an optional driver
     except ImportError as error:
-        raise ConfigError(f"store = {url!r} needs the extra: pip install 'orchestrator[postgres]' ({error})") from error
+        raise ConfigError(
+            f"store = {mask(url)!r} needs the extra: pip install 'orchestrator[postgres]' ({error})"
+        ) from error
     return PostgresStore(url)
 
 
@@ -195,13 +207,25 @@ def make_toolbox(settings: Settings, observe: PolicyObserver = unobserved) -> To
         limit = settings.tool_limits.get(spec.name)
         return rules_for(spec) if limit is None else replace(rules_for(spec), limit=LimitRules(**limit.model_dump()))
 
-    return Toolbox.load(settings.tools or (str(shipped_tools()),), threads=settings.tool_threads, rules=rules, observe=observe)
+    return Toolbox.load(
+        settings.tools or (str(shipped_tools()),), threads=settings.tool_threads, rules=rules, observe=observe
+    )
 
 
 def secrets_of(settings: Settings) -> tuple[str, ...]:
     """Every configured secret, to be masked in logs and Observations."""
-    keys = (model.api_key.get_secret_value() for model in settings.models.values())
-    return (*filter(None, keys), *(each for hook in settings.hooks.values() for each in hook.secrets))
+    keys = [model.api_key.get_secret_value() for model in settings.models.values()]
+    own = (*keys, settings.callback_key.get_secret_value(), *_passwords(settings.store))
+    return (*filter(None, own), *(each for hook in settings.hooks.values() for each in hook.secrets))
+
+
+def _passwords(url: str) -> tuple[str, ...]:
+    """The password in a URL, as it is written there and as it is meant."""
+    try:
+        written = urlsplit(url).password or ""
+    except ValueError:
+        return ()
+    return tuple(dict.fromkeys((written, unquote(written))))
 
 
 @asynccontextmanager

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from orchestrator.alerts.settings import AlertSettings, HookSettings
+from orchestrator.core.clean import mask
 from orchestrator.core.spec import AgentSpec, Language, Limits, Protocol
 from orchestrator.errors import ConfigError
 from orchestrator.secret import secret
@@ -103,9 +104,9 @@ class LimitSettings(_Table):
     """Limits of a run; see `core.spec.Limits` for meanings and defaults."""
 
     max_steps: int = Field(default=Limits().max_steps, ge=1)
-    deadline: float | None = Limits().deadline
-    max_tokens: int | None = None
-    max_cost: float | None = None
+    deadline: float | None = Field(default=Limits().deadline, gt=0, allow_inf_nan=False)
+    max_tokens: int | None = Field(default=None, ge=1)
+    max_cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     max_output: int = Field(default=Limits().max_output, ge=1)
     max_output_cap: int = Field(default=Limits().max_output_cap, ge=1)
     tool_errors: int = Field(default=Limits().tool_errors, ge=1)
@@ -252,6 +253,11 @@ class Settings(BaseSettings):
             "and model, or set OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL (or the ANTHROPIC_ ones)"
         )
 
+    @property
+    def place(self) -> str:
+        """Where Traces are kept, to be shown: the store's URL without its password."""
+        return mask(self.store)
+
     def agent(self, name: str) -> tuple[AgentSpec, Limits]:
         """What `RunStarted` records of an agent. ConfigError when there is none of that name."""
         found = self.agents.get(name)
@@ -272,12 +278,17 @@ class Settings(BaseSettings):
 
 def redacted(settings: Settings) -> dict[str, Any]:
     """The settings as plain data, secrets as asterisks."""
-    return settings.model_dump(mode="json")
+    return {**settings.model_dump(mode="json"), "store": settings.place}
 
 
 def limits_of(limits: Limits, **changes: Any) -> Limits:
-    """Limits with the given ones changed; a None changes nothing."""
-    return Limits(**{**asdict(limits), **{key: value for key, value in changes.items() if value is not None}})
+    """Limits with the given ones changed; a None changes nothing. ConfigError names a limit that is none (0, NaN)."""
+    given = {key: value for key, value in changes.items() if value is not None}
+    try:
+        return Limits(**LimitSettings(**{**asdict(limits), **given}).model_dump())
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        raise ConfigError(f"limits of the run: {problems}") from error
 
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, dict[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,15 +15,18 @@ from orchestrator.assembly import (
     make_store,
     new_run_id,
     parse_request,
+    secrets_of,
     shipped_tools,
+    started,
     submit,
 )
 from orchestrator.core.events import Decision, Outcome, Waiting
 from orchestrator.core.run import replay
 from orchestrator.core.spec import ToolResult, ToolSpec
 from orchestrator.errors import ConfigError
+from orchestrator.model import EndpointModels
 from orchestrator.runner import Ports
-from orchestrator.settings import ModelSettings, Settings
+from orchestrator.settings import AgentSettings, ModelSettings, Price, Settings, redacted
 from orchestrator.stores import UNFENCED
 from orchestrator.stores.memory import MemoryStore
 from orchestrator.stores.sqlite import SqliteStore
@@ -130,3 +134,51 @@ def test_a_request_of_somebody_else_is_checked() -> None:
 
 def test_the_shipped_tools_are_in_the_checkout() -> None:
     assert (shipped_tools() / "calculator.py").is_file()
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"max_steps": 0}, {"max_steps": -1}, {"deadline": 0.0}, {"deadline": float("nan")}, {"deadline": float("inf")},
+        {"max_tokens": 0}, {"max_cost": 0.0}, {"max_cost": float("nan")},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_limit_that_limits_nothing_is_refused_by_name(limits: dict[str, Any]) -> None:
+    (name,) = limits
+    with pytest.raises(ConfigError, match=name):
+        started(SETTINGS, (), RunRequest("Who?", **limits))
+
+
+def test_a_money_limit_needs_a_price_for_every_model_of_the_chain() -> None:
+    free = SETTINGS.models["main"]
+    priced = free.model_copy(update={"price": Price(input=1.0, output=2.0)})
+    agents = {"default": AgentSettings(models=("main", "spare"))}
+
+    def begun(**models: ModelSettings) -> float | None:
+        return started(Settings(models=models, agents=agents), (), RunRequest("Who?", max_cost=0.5)).limits.max_cost
+
+    assert begun(main=priced, spare=priced) == 0.5
+    with pytest.raises(ConfigError, match="'spare' has no price"):
+        begun(main=priced, spare=free)
+    with pytest.raises(ConfigError, match="'main' has no price"):
+        begun(main=free, spare=priced)
+
+
+async def test_a_model_that_cannot_be_asked_is_refused_before_the_run_begins() -> None:
+    model = ModelSettings(provider="openai", base_url="https://ann:pw@example.com/v1", model="m")
+    settings = Settings(models={"main": model})
+    async with MemoryStore() as store, EndpointModels(settings) as models:
+        with pytest.raises(ConfigError, match="base_url"):
+            await submit(Ports(store, models, Toolbox()), settings, RunRequest("Who?"))
+        assert await store.runs() == ()
+
+
+def test_the_stores_password_is_a_secret_and_never_shown() -> None:
+    settings = Settings(store="postgresql://ann:hunter%402@db.example.com/traces")
+    assert {"hunter%402", "hunter@2"} <= set(secrets_of(settings))
+    assert "hunter" not in settings.place + str(redacted(settings))
+    assert "db.example.com" in settings.place
+    with pytest.raises(ConfigError) as refused:
+        make_store("mysql://ann:hunter2@db/traces")
+    assert "hunter2" not in str(refused.value)

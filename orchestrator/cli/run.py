@@ -101,7 +101,7 @@ async def _resume(ctx: Context, run_id: str, *, as_json: bool, quiet: bool) -> E
     async with _watched(ctx, quiet=quiet) as (ports, interrupt):
         trace = await ports.store.read(run_id)
         if not trace:
-            raise StoreError(f"no run {run_id!r} in {ctx.settings.store}: `orchestrator runs` lists them")
+            raise StoreError(f"no run {run_id!r} in {ctx.settings.place}: `orchestrator runs` lists them")
         if not quiet:
             ctx.err.print(f"run {run_id} goes on after {len(trace)} entries", style="bold")
         return report(ctx, run_id, await interrupt.run(run_id, finish(run_id, ports)), as_json=as_json)

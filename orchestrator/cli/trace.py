@@ -157,7 +157,7 @@ async def _rows(ctx: Context, outcome: Ended | None, agent: str | None, limit: i
 async def _trace(ctx: Context, store: Store, run_id: str) -> Trace:
     trace = await store.read(run_id)
     if not trace:
-        raise StoreError(f"no run {run_id!r} in {ctx.settings.store}: `orchestrator runs` lists them")
+        raise StoreError(f"no run {run_id!r} in {ctx.settings.place}: `orchestrator runs` lists them")
     return trace
 
 
