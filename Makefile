@@ -43,9 +43,17 @@ deploy-check: setup  ## check the deployment files with their real validators, a
 	sh deploy/validators.sh
 	$(PY) -m tests.deploy
 
+chaos: setup  ## 10,000 simulated runs with every kind of fault, and three mutations that must be found
+	$(PY) -m tests.sim --seeds 1020
+	$(PY) -m pytest -q tests/sim -k mutation
+
+chaos-real: setup  ## the same with real processes: SIGKILL, SIGSTOP, PostgreSQL restarted; SQLite too
+	$(PY) -m tests.chaos --store postgres --restart
+	$(PY) -m tests.chaos --store sqlite --workers 2
+
 lock: setup  ## pin the newest allowed dependencies, with hashes
 	$(PY) -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-	  --extra uvloop --extra postgres --group dev --output-file requirements.lock pyproject.toml
+	  --extra api --extra uvloop --extra postgres --group dev --output-file requirements.lock pyproject.toml
 
 clean:  ## remove everything that can be made again
 	rm -rf .venv .venv-deploy build dist var .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import shlex
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
@@ -16,6 +17,7 @@ import structlog
 
 from tests.sim.chaos import KINDS
 from tests.sim.laws import verdict
+from tests.sim.mutants import MUTANTS
 from tests.sim.world import Verdict
 
 RUNS = 10
@@ -34,6 +36,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--runs", type=int, default=RUNS, help="runs in each world")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--mutant", choices=MUTANTS, help="with this fault of ours; the first violation ends it")
     asked = parser.parse_args(arguments)
     seeds = [asked.seed] if asked.seed is not None else range(asked.first, asked.first + asked.seeds)
     began = time.perf_counter()
@@ -41,27 +44,37 @@ def main(arguments: list[str]) -> int:
     outcomes: Counter[str] = Counter()
     runs = violations = worlds = 0
     virtual = 0.0
-    for judged in played(seeds, asked.runs, asked.processes):
+    for judged in played(seeds, asked.runs, asked.processes, asked.mutant):
         worlds, runs, virtual = worlds + 1, runs + judged.runs, virtual + judged.seconds
         faults += judged.faults
         outcomes += judged.outcomes
         violations += len(judged.violations)
         for each in judged.violations:
-            print(f"VIOLATION {each}\n  again: python -m tests.sim --seed {judged.seed} --runs {asked.runs}", flush=True)
+            print(f"VIOLATION {each}\n  again: {again(judged.seed, asked.runs, asked.mutant)}", flush=True)
+        if asked.mutant and violations:
+            break
     if asked.seed is not None:
         print(f"digest {judged.digest}")
-    print("faults   " + "  ".join(f"{kind} {faults[kind]}" for kind in KINDS))
+    print("faults injected")
+    for kind in KINDS:
+        print(f"  {kind:32}{faults[kind]:>8}")
     print("outcomes " + "  ".join(f"{name} {count}" for name, count in sorted(outcomes.items())))
     print(f"virtual hours {virtual / 3600:.1f}, seconds {time.perf_counter() - began:.1f}")
     print(f"runs {runs} seeds {worlds} violations {violations}")
     return int(violations > 0)
 
 
-def played(seeds: Iterable[int], runs: int, processes: int) -> Iterator[Verdict]:
+def again(seed: int, runs: int, mutant: str | None) -> str:
+    """The command that plays this world again."""
+    words = ["python", "-m", "tests.sim", "--seed", str(seed), "--runs", str(runs)]
+    return shlex.join(words if mutant is None else [*words, "--mutant", mutant])
+
+
+def played(seeds: Sequence[int], runs: int, processes: int, mutant: str | None = None) -> Iterator[Verdict]:
     """The verdicts, in the order of the seeds."""
-    play = partial(verdict, runs=runs)
+    play = partial(verdict, runs=runs, mutant=mutant)
     quiet()
-    if processes < 2 or len(list(seeds)) < 2:
+    if processes < 2 or mutant or len(seeds) < 2:
         yield from map(play, seeds)
         return
     with ProcessPoolExecutor(processes, initializer=quiet) as pool:
@@ -70,5 +83,6 @@ def played(seeds: Iterable[int], runs: int, processes: int) -> Iterator[Verdict]
 
 if __name__ == "__main__":
     if os.environ.get("PYTHONHASHSEED") != "0":  # sets are walked in the same order in every process
-        os.execve(sys.executable, [sys.executable, "-m", "tests.sim", *sys.argv[1:]], {**os.environ, "PYTHONHASHSEED": "0"})
+        command = [sys.executable, "-m", "tests.sim", *sys.argv[1:]]
+        os.execve(sys.executable, command, {**os.environ, "PYTHONHASHSEED": "0"})  # noqa: S606
     sys.exit(main(sys.argv[1:]))

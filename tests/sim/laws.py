@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 
 from orchestrator.core.events import (
+    Action,
     Actions,
     ActionStarted,
     Decision,
@@ -14,13 +15,13 @@ from orchestrator.core.events import (
     ModelTurn,
     Observation,
     RunEnded,
-    RunStarted,
     Trace,
 )
 from orchestrator.core.run import Run, evolve, replay
 from orchestrator.errors import IllegalEvent
 from tests.clock import run as virtually
 from tests.sim.cast import ONCE
+from tests.sim.mutants import MUTANTS
 from tests.sim.world import BOUND, Mutation, Verdict, World
 
 NOT_RUN = frozenset(
@@ -29,9 +30,9 @@ NOT_RUN = frozenset(
 """Codes of Observations that say: nothing was done."""
 
 
-def verdict(seed: int, runs: int, mutation: Mutation | None = None) -> Verdict:
-    """Play a world and judge it."""
-    world = World(seed, runs, mutation or Mutation())
+def verdict(seed: int, runs: int, mutant: str | None = None) -> Verdict:
+    """Play a world and judge it; `mutant` names the fault of ours that it has."""
+    world = World(seed, runs, Mutation() if mutant is None else MUTANTS[mutant])
     return virtually(_judged(world))
 
 
@@ -48,9 +49,7 @@ async def _judged(world: World) -> Verdict:
         for entry in trace
     )
     digest = sha256(repr((traces, sorted(world.chaos.happened.items()))).encode()).hexdigest()[:16]
-    return Verdict(
-        world.seed, len(traces), violations, world.chaos.happened, outcomes, world.ended_at or BOUND, digest
-    )
+    return Verdict(world.seed, len(traces), violations, world.chaos.happened, outcomes, world.ended_at or BOUND, digest)
 
 
 def _violations(world: World, traces: dict[str, Trace]) -> Iterator[str]:
@@ -105,18 +104,14 @@ def _actions(run: Run, trace: Trace) -> Iterator[str]:
             yield f"action {action_id} was observed {count} times"
 
 
-def _of(turn: ModelTurn) -> tuple[object, ...]:
+def _of(turn: ModelTurn) -> tuple[Action, ...]:
     return turn.intent.actions if isinstance(turn.intent, Actions) else ()
 
 
 def _effects(world: World, run_id: str, trace: Trace) -> Iterator[str]:
     """Once; after its ActionStarted; after a person's word where one is needed; and never told otherwise."""
-    tools = {
-        action.id: action.tool
-        for entry in trace
-        if isinstance(entry.event, ModelTurn) and isinstance(entry.event.intent, Actions)
-        for action in entry.event.intent.actions
-    }
+    turns = (entry.event for entry in trace if isinstance(entry.event, ModelTurn))
+    tools = {action.id: action.tool for turn in turns for action in _of(turn)}
     said = {entry.event.id: entry.event for entry in trace if isinstance(entry.event, Observation)}
     for key, lengths in world.stage.effects.items():
         owner, _, action_id = key.partition(":")
@@ -142,6 +137,3 @@ def _effects(world: World, run_id: str, trace: Trace) -> Iterator[str]:
 
 def _durable(trace: tuple[Entry, ...], kind: type[ActionStarted | Decision], action_id: str) -> bool:
     return any(isinstance(entry.event, kind) and entry.event.id == action_id for entry in trace)
-
-
-

@@ -123,7 +123,11 @@ def _behind(kind: type[Passing], store: Store, process: Process) -> Store:
 
 
 MUTANTS: dict[str, Mutation] = {
-    "no ActionStarted before the effect": Mutation(store=lambda store, process: _behind(BeginsAfterTheEffect, store, process)),
+    "no ActionStarted before the effect": Mutation(
+        store=lambda store, process: _behind(BeginsAfterTheEffect, store, process)
+    ),
     "no fence": Mutation(disk=NoFence),
-    "acknowledgement before the commit": Mutation(store=lambda store, process: _behind(AnswersBeforeTheCommit, store, process)),
+    "acknowledgement before the commit": Mutation(
+        store=lambda store, process: _behind(AnswersBeforeTheCommit, store, process)
+    ),
 }

@@ -9,7 +9,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeVar
 
-from orchestrator.core.events import ActionStarted, Entry, Event, RunEnded, RunStarted, Trace
+from orchestrator.core.events import Entry, Event, RunEnded, RunStarted, Trace
 from orchestrator.dispatch import DispatchRules, Job, Slice, Submitted
 from orchestrator.dispatch.engine import Fate
 from orchestrator.dispatch.memory import Board, MemoryDispatcher

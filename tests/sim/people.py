@@ -53,7 +53,9 @@ class People:
         if not isinstance(event, Waiting) or event.reason != "approval":
             return
         for _ in range(1 + self._chaos.strikes("duplicate_decision")):
-            outside(self._decide(entry.run_id, event.id, rng.choice(VERDICTS), rng.choice((1, 20, 20, 90)) * rng.random()))
+            outside(
+                self._decide(entry.run_id, event.id, rng.choice(VERDICTS), rng.choice((1, 20, 20, 90)) * rng.random())
+            )
 
     def call_back(self, token: str, q: str) -> None:
         """A long tool will report, sooner or later than is good."""

@@ -163,9 +163,7 @@ def number_tasks(loop: asyncio.AbstractEventLoop) -> None:
     loop.set_task_factory(task_factory)
 
 
-def task_factory(
-    loop: asyncio.AbstractEventLoop, body: Any, *, context: Context | None = None
-) -> asyncio.Task[Any]:
+def task_factory(loop: asyncio.AbstractEventLoop, body: Any, *, context: Context | None = None) -> asyncio.Task[Any]:
     """Tasks begun inside a process belong to it; all others to the world."""
     process = PROCESS.get() if context is None else context.get(PROCESS)
     if process is None:

@@ -84,7 +84,9 @@ class World:
         link = Link(self.chaos)
         self.links.append(link)
         store = LinkedStore(self.disk, link, self.acknowledged.append)
-        self.people = People(self.chaos, store, LinkedDispatcher(self.disk, self.board, link, "people", RULES), self.now)
+        self.people = People(
+            self.chaos, store, LinkedDispatcher(self.disk, self.board, link, "people", RULES), self.now
+        )
         self.stage = Stage(self.chaos, self.disk, self.rng, self.people.call_back)
         self.disk.watchers.append(self.people.watch)
         STAGE.set(self.stage)
@@ -94,7 +96,7 @@ class World:
         outside(self._heal())
         for each in submitting:
             await each
-        while not self.all_ended() and loop.time() < BOUND:
+        while not self.all_ended() and loop.time() < BOUND:  # noqa: ASYNC110  time is virtual
             await asyncio.sleep(1.0)
         self.ended_at = loop.time() if self.all_ended() else None
         for process in self.processes:
@@ -175,9 +177,9 @@ class World:
         }
         while chaos.on:
             await asyncio.sleep(rng.expovariate(1 / 6))
-            for kind in faults:
+            for kind, befall in faults.items():
                 if chaos.strikes(kind):
-                    await faults[kind]()
+                    await befall()
                     break
 
     async def _kill(self, process: Process) -> None:
