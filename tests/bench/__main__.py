@@ -48,7 +48,14 @@ async def measure(loop: str, phase: str, url: str) -> dict[str, float]:
         opened = (
             raw(url, f"k{last}-l{delay}", step)
             if loop == "raw"
-            else ours(url, f"k{last}-l{delay}", step, stream=loop == "ours-stream", folder=Path(folder))
+            else ours(
+                url,
+                f"k{last}-l{delay}",
+                step,
+                stream=loop == "ours-stream",
+                watched=loop == "ours-watched",
+                folder=Path(folder),
+            )
         )
         async with opened as one:
             warm = [one(10_000 + index) for index in range(2)]
@@ -83,7 +90,7 @@ def main() -> None:
     rows: dict[tuple[str, str], dict[str, float]] = {}
     with mock() as url:
         for phase in ("200", "1000"):
-            for loop in ("raw", "ours", "ours-stream"):
+            for loop in ("raw", "ours", "ours-stream", "ours-watched"):
                 rows[loop, phase] = in_its_own_process(loop, phase, url)
         for loop in ("raw", "ours"):
             rows[loop, "long"] = in_its_own_process(loop, "long", url)
@@ -95,6 +102,7 @@ def main() -> None:
     print(
         f"cpu_per_step_ratio_200_streamed = {rows['ours-stream', '200']['cpu_us'] / rows['raw', '200']['cpu_us']:.2f}"
     )
+    print(f"observers_cost_ratio = {rows['ours-watched', '200']['cpu_us'] / rows['ours', '200']['cpu_us']:.2f}")
     print(f"steps_per_s_ratio_1000 = {rows['ours', '1000']['steps_per_s'] / rows['raw', '1000']['steps_per_s']:.2f}")
     print(f"kb_per_run_1000 = {rows['ours', '1000']['kb_per_run']:.0f}")
     print(

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TextIO
 
 import httpx
 
+from orchestrator import log
 from orchestrator.assembly import open_ports
 from orchestrator.core.events import ModelTurn, RunStarted
 from orchestrator.core.spec import AgentSpec, Limits
 from orchestrator.http import connected
+from orchestrator.metrics import Metrics
 from orchestrator.runner import drive
 from orchestrator.settings import ModelSettings, Settings
 from orchestrator.tool import tool
@@ -68,11 +72,15 @@ async def raw(url: str, model: str, step: Step) -> AsyncIterator[Callable[[int],
         yield one
 
 
+def nowhere() -> TextIO:
+    return Path(os.devnull).open("w", encoding="utf-8")
+
+
 @asynccontextmanager
 async def ours(
-    url: str, model: str, step: Step, *, stream: bool = False, folder: Path
+    url: str, model: str, step: Step, *, stream: bool = False, watched: bool = False, folder: Path
 ) -> AsyncIterator[Callable[[int], Awaitable[str]]]:
-    """The product: policies, cleaning, guards, a durable trace in SQLite."""
+    """The product: policies, cleaning, guards, a durable trace in SQLite; `watched`: as a worker is, with metrics and log."""
     models = {"m": ModelSettings(provider="openai", base_url=url, model=model, stream=stream)}
     settings = Settings(models=models, store=f"sqlite:///{folder}/bench.db")
     agent = AgentSpec(models=("m",))
@@ -82,14 +90,18 @@ async def ours(
         if isinstance(getattr(entry, "event", None), ModelTurn):
             step()
 
-    async with open_ports(settings, toolbox=toolbox, observers=(counted,)) as ports:
+    metrics = Metrics()
+    with nowhere() as stream_of_lines:
+        log.configure("json", "info", stream=stream_of_lines)
+        observers = (counted, metrics.observe, log.log_entry) if watched else (counted,)
+        async with open_ports(settings, toolbox=toolbox, observers=observers) as ports:
 
-        async def one(run: int) -> str:
-            run_id = f"run-{run}"
-            first = RunStarted(goal(run), agent, Limits(max_steps=1000, deadline=None), toolbox.specs)
-            await ports.store.append(run_id, 0, [first], at=time.time())
-            ended = (await drive(run_id, ports)).ended
-            assert ended is not None
-            return ended.answer or ended.detail
+            async def one(run: int) -> str:
+                run_id = f"run-{run}"
+                first = RunStarted(goal(run), agent, Limits(max_steps=1000, deadline=None), toolbox.specs)
+                await ports.store.append(run_id, 0, [first], at=time.time())
+                ended = (await drive(run_id, ports)).ended
+                assert ended is not None
+                return ended.answer or ended.detail
 
-        yield one
+            yield one

@@ -11,15 +11,15 @@ _TEXT: Final = """
 abort accept access account act action activate activity adapt add address adjust admin advance advice agenda agent agree air alarm
 alert align allocate allow alter amount analyse analysis analyze animal animate annotate announce answer apartment append apple
 application apply appoint appointment approve archive area arrange arrival arrive art article ask assemble assert assess asset assign
-assist assistant attach attachment attempt attend attribute auction audio audit author authorise authorize average award backup badge
+assist assistant attach attachment attempt attend attribute auction audio audit author authorise authorize average award back backup badge
 bag bake balance ball band bank bar barcode base basket batch battery beach bed begin benchmark benefit bet bid bike bill bind bird
 birth bit blame blend block blog board boat body bond bonus book booking boost border borrow bottle box brake branch brand bread
 break brief bring broadcast broker browse browser brush bucket budget bug build building bulk bundle burn bus business button buy
 cabin cable cache cake calculate calculator calendar calibrate call camera camp campaign cancel candidate capital capture car card
 care career cargo carry cart case cash cast catalog catalogue catch category cause cell census center centre certificate certify
 chain chair challenge change channel chapter character charge chart chat cheap check checkout choice choose cinema circle cite city
-claim class classify clean clear client climate clinic clip clock clone close cloth cloud club cluster coach coast code coffee coin
-cold collect collection college color colour column combine comment commit compare comparison compile complain complete compose
+claim class classify clean clear click client climate clinic clip clock clone close cloth cloud club cluster coach coast code coffee coin
+cold collect collection college color colour column combine command comment commit compare comparison compile complain complete compose
 compress compute computer concert condition conference configure confirm connect connection console construct consult consume
 contact contain content contest context continue contract contrast control convert cook cool copy correct cost count counter country
 coupon course court cover craft crash crawl create credit crew crop cross crowd cruise currency customer cut cycle dance dashboard
@@ -34,18 +34,18 @@ exercise exit expand expense experiment expert explain explore export express ex
 fail fair family fan farm fashion fault favorite fax feature fee feed feedback fetch field figure file fill film filter final finance
 find fine finger finish fire fish fit fix flag flash fleet flight flip flood floor flow flower flush fly fold folder follow food
 footfall force forecast forest forget fork form format forum forward frame freeze friend fruit fuel fund fuse gallery game garage
-garden gas gate gather gauge generate gift give glass glossary go goal gold graph grant grade grep greet grid group grow guard guess
+garden gas gate gather gauge generate get gift give glass glossary go goal gold grade grant graph greet grep grid group grow guard guess
 guest guide hand handle hang harbor harbour hash head headline heal health heart heat heating height help hide highlight hike hire
 history hold holiday home hook hospital host hotel hour house human humidity hunt ice icon identify identity image implement import
 improve inbox include income increase index indicate info inform information insert inspect inspection install instruct insure
 insurance integrate interest interpret interview introduce invent inventory invest invite invoice isolate issue item job join journal
-journey judge jump keep key keyboard keyword kill kitchen label lake lamp land language laser latency laugh launch law layer layout
-lead leader leak learn lease leave lecture ledger legal lend length lesson letter level library license lift light like limit line
+journey judge jump keep key keyboard keyword kill kitchen knowledge label lake lamp land language laser latency laugh launch law layer
+layout lead leader leak learn lease leave lecture ledger legal lend length lesson letter level library license lift light like limit line
 link list listen load loan local locate location lock log login logo logout look lookup loop lottery luggage lunch machine magazine
 mail maintain make manage manual map mark market mask master match material math maths matrix meal mean measure media medicine meet
 meeting member memo memory mention menu merge message meter metric metrics migrate milk mine mix model modify money monitor month
 mortgage motor mount mouse move movie multiply museum music mute name navigate navigation need neighbour network news newspaper night
-nod node noise nominate normalise normalize note notes notice notify number nurse object observe obtain occupy offer office oil
+nod node noise nominate normalise normalize note notes notice notify now number nurse object observe obtain occupy offer office oil
 oncall open operate operation optimise optimize option oracle order organise organize orient origin outline outlook outage output
 owner pack package page paint pair palette pan paper parcel park parking parse part partner party pass passenger passport password
 paste patch path patient pattern pause pay payment payroll peak pen people percent perform permit person pet phone photo photograph
@@ -65,7 +65,7 @@ scroll sea seal search season seat secret secure security see seed seek segment 
 separate sequence series serve server service session set setting settings settle setup shape share shelf shell shift ship shipment
 shipping shop shopping shot shout show shower shuffle shut sign signal silence simulate sing site situation size sketch skill skip
 sleep slice slide slot slow smell smile snapshot snow soccer social sock soil solve song sort sound source space spawn speak speech
-speed spell spend spin split sponsor sport spot spread sprint stack staff stage stamp stand standard star start state statement
+speed spell spend spin split sponsor sport spot spread sprint sql stack staff stage stamp stand standard star start state statement
 station statistics stats status stay steal step stick stock stocktake stop storage store storm story stream street strength stress
 stretch strike string structure student study style subject submit subscribe subtract suggest sum summarise summarize summary supplier
 supply support survey suspend swap sweep swim switch symbol sync synchronise synchronize synthesise synthesize system table tag tail

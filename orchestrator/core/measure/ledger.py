@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,10 +12,12 @@ from itertools import islice
 from typing import Final
 
 from orchestrator.core.events import Observation
+from orchestrator.core.measure.clauses import nfkc
 from orchestrator.core.measure.gap import TurnText
-from orchestrator.core.measure.tokens import Key
+from orchestrator.core.measure.tokens import Key, stands_out
 from orchestrator.core.measure.values import asked, shown_in
 
+_INNER_CAPITAL: Final = re.compile(r"(?<=\w)[A-Z]")
 _NEAREST: Final = 64  # numbers of the run that are compared with one rounded number
 _DIGITS: Final = 2  # a rounding keeps at least two significant digits
 
@@ -48,6 +51,8 @@ class Ledger:
         self._turns = turns
         self._sources = sources
         self._goal, _ = asked(goal)
+        self._given = tuple(asked(*source.input) for source in sources)
+        self._wanted = _spellings([asked(turns[-1].final or ""), *self._given], self._goal)
         self._owners: dict[Key, int] = {}
         self._seen: set[Decimal] = set()
         self._inputs: dict[int, _Asked] = {}
@@ -59,7 +64,9 @@ class Ledger:
         self._sorted = sorted(self._seen)
 
     def _enter(self, index: int, source: Source) -> None:
-        own, _ = asked(*source.input)
+        own, _ = self._given[index]
+        if not self._may_show(source.observation.content, own):
+            return
         found, runs = shown_in(source.observation.content)
         values = [*(each.shows for each in found), *((run,) for run in runs)]
         self._seen.update(number for each in found for number in each.numbers)
@@ -68,22 +75,33 @@ class Ledger:
                 for key in keys:
                     self._owners.setdefault(key, index)
 
+    def _may_show(self, content: str, own: frozenset[Key]) -> bool:
+        """False when no value that anybody asks for can stand in this text, so that it need not be read closely."""
+        if self._wanted is None or (content.lstrip()[:1] in ("{", "[") and "\\" in content):
+            return True
+        text = nfkc(content)
+        flat, capitals = _flat(text.casefold()), _INNER_CAPITAL.search(text) is not None
+        return any(
+            spelling in flat and (capitals or stands_out(spelling))
+            for key, spelling in self._wanted.items()
+            if key not in own
+        )
+
     def used_by_final(self, final: str) -> frozenset[int]:
         """The Observations whose values stand in the Final, or were computed into it."""
-        asks = self._ask(final)
+        asks = self._ask(*asked(final))
         return self._shown_to(asks.keys) | self._computed(asks.computed, len(self._turns))
 
     def used_by_input(self, index: int) -> frozenset[int]:
         """The successes of earlier turns whose values stand in this Action's input, or were computed into it."""
         source = self._sources[index]
-        asks = self._ask(*source.input)
+        asks = self._ask(*self._given[index])
         found = self._shown_to(asks.keys) | self._computed(asks.computed, source.turn)
         return frozenset(
             each for each in found if self._sources[each].turn < source.turn and self._sources[each].status == "success"
         )
 
-    def _ask(self, *texts: str) -> _Asked:
-        keys, numbers = asked(*texts)
+    def _ask(self, keys: frozenset[Key], numbers: frozenset[tuple[Decimal, ...]]) -> _Asked:
         computed = (
             variants
             for variants in numbers
@@ -131,3 +149,19 @@ class Ledger:
             for owner in owners
             if self._sources[owner].turn < turn
         )
+
+
+def _spellings(asks: Iterable[tuple[frozenset[Key], object]], goal: frozenset[Key]) -> dict[Key, str] | None:
+    """What is asked for, as it must be spelt to be found; None when a number, date or time is: those are spelt in many ways."""
+    wanted = frozenset[Key]().union(*(keys for keys, _ in asks)) - goal
+    found: dict[Key, str] = {}
+    for key in wanted:
+        if isinstance(key, Decimal) or key[:2] not in ("w:", "c:"):
+            return None
+        found[key] = _flat(key[2:])
+    return found
+
+
+def _flat(text: str) -> str:
+    """The text without what reading may take out of the middle of a token: signs and separators of digits."""
+    return text.replace("-", "").replace("\u2212", "").replace(",", "")

@@ -35,7 +35,7 @@ NO_PROGRESS: Final = "no_progress"
 DECLARED_TOO_HIGH: Final = "declared_minimum_too_high"
 """Kinds of anomalies besides those of a turn."""
 
-_FRAME: Final = re.compile(rf"\Astatus: (?:success|error)[^\n]*\n?|\n?{re.escape(END)}\s*\Z|{re.escape(EMPTY)}")
+_HEAD: Final = re.compile(r"status: (?:success|error)[^\n]*\n?")
 _UNFLAGGED: Final = frozenset(
     {
         Anomaly.NO_ACTION,
@@ -93,7 +93,12 @@ def _flags(turn: ModelTurn) -> tuple[str, ...]:
 
 
 def _unframed(observation: Observation) -> Observation:
-    content = _FRAME.sub("", observation.content)
+    content = observation.content
+    if head := _HEAD.match(content):
+        content = content[head.end() :]
+    if (body := content.rstrip()).endswith(END):
+        content = body.removesuffix(END).removesuffix("\n")
+    content = content.replace(EMPTY, "")
     return Observation(observation.id, observation.tool, observation.status, content, observation.code)
 
 
@@ -147,6 +152,8 @@ def _health(run: Run, turn: ModelTurn, labels: dict[str, str]) -> Iterator[Sampl
     if not run.steps:
         return
     before = run.steps[-1]
+    if all(each.status == "success" for each in before.observations):
+        return
     for noticed in error_observations(turn_text(before.turn, before.observations), now, tools, goal):
         yield Sample("orchestrator_error_observations_total", {**labels, "result": noticed.result.value})
     for _ in range(_corrections(before, turn)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from orchestrator.core.measure.moments import Moment
@@ -44,18 +45,28 @@ _PERCENT: Final = frozenset({"%", "percent"})
 _HUNDREDTH: Final = Decimal("0.01")
 _SUFFIX: Final = re.compile(r" ?(?:%|[万亿百]+)$| [A-Za-z]+$")
 _LEAST_LETTERS: Final = 4
+_SHORT: Final = 32
 _INNER: Final = re.compile(r"[0-9_.-]|(?<=.)[A-Z]")
 
 
-def token(piece: str) -> Iterator[Token]:
-    """The tokens of one match of TOKEN: two for `number-number`."""
+def token(piece: str) -> tuple[Token, ...]:
+    """The tokens of one match of TOKEN: two for `number-number`. Texts repeat their words, so short ones are remembered."""
+    return _remembered(piece) if len(piece) <= _SHORT else tuple(_token(piece))
+
+
+@lru_cache(maxsize=32_768)
+def _remembered(piece: str) -> tuple[Token, ...]:
+    return tuple(_token(piece))
+
+
+def _token(piece: str) -> Iterator[Token]:
     number = _NUMBER.fullmatch(piece)
     if number and (number[2] is None or number[2].lower() in {*_SCALES, *_PERCENT}):
         yield _number(number[1], (number[2] or "").lower())
         return
     if pair := _RANGE.fullmatch(piece):
         yield _number(pair[1], "")
-        yield from token(pair[2])
+        yield from _token(pair[2])
         return
     word = _SUFFIX.sub("", piece).replace(SIGN, "")
     key = (f"w:{word.casefold()}",)
@@ -85,6 +96,11 @@ def _is_distinctive(word: str) -> bool:
     if _INNER.search(word):
         return len(word) > 2 or not (word.isalpha() and word.isupper())
     return len(word) >= _LEAST_LETTERS and word.casefold() not in STOP_WORDS
+
+
+def stands_out(word: str) -> bool:
+    """Is this word, in small letters, a distinctive value wherever it stands? Others are only where they bear an inner capital."""
+    return not word.isascii() or _is_distinctive(word)
 
 
 def of_moment(found: Moment) -> Token:
