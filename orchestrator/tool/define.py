@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, overload
 
+from orchestrator.core.measure.common import is_common
 from orchestrator.core.spec import Json, ToolResult, ToolSpec
 from orchestrator.errors import ConfigError, Permanent
 from orchestrator.tool.signature import Arguments, described, signature_of
-from orchestrator.tool.words import COMMON
 
 F = TypeVar("F", bound=Callable[..., Any])
 Hook = Callable[..., Awaitable[Any]]
@@ -142,7 +142,7 @@ def _spec(first: ToolSpec, options: Mapping[str, Any], where: str) -> ToolSpec:
         side_effect=bool(options.get("side_effect", first.side_effect)),
         trusted=bool(options.get("trusted", first.trusted)),
         requires_approval=bool(options.get("requires_approval", first.requires_approval)),
-        common=bool(options.get("common", first.name.lower() in COMMON)),
+        common=bool(options.get("common", is_common(first.name))),
         version=str(options.get("version", first.version)),
     )
 

@@ -42,13 +42,11 @@ class Arguments:
     def read(self, given: JsonObject) -> dict[str, Any]:
         """The arguments by name. Rejected (INVALID_ARGUMENTS) naming each wrong field and what is allowed."""
         try:
-            text: bytes | str = orjson.dumps(given)
-        except TypeError:
-            text = json.dumps(given, allow_nan=False, default=repr)
-        try:
-            return self.check(text)
+            return self.check(_written(given))
         except ValidationError as error:
             raise Rejected("INVALID_ARGUMENTS", self._refusal(error)) from None
+        except (ValueError, RecursionError) as error:
+            raise Rejected("INVALID_ARGUMENTS", f"the input is no JSON object: {error}") from None
 
     def _refusal(self, error: ValidationError) -> str:
         wrong = [_wrong(each) for each in error.errors(include_url=False, include_context=False)[:8]]
@@ -64,6 +62,13 @@ class Arguments:
             f"{name} ({_kind(field)}{', required' if _within(name, required) else ''})"
             for name, field in fields.items()
         )
+
+
+def _written(given: JsonObject) -> bytes | str:
+    try:
+        return orjson.dumps(given)
+    except TypeError:
+        return json.dumps(given, allow_nan=False, default=repr)
 
 
 def _within(name: str, names: object) -> bool:

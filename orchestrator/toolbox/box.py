@@ -14,7 +14,7 @@ from orchestrator.core.clean import Rules as Cleaning
 from orchestrator.core.events import Action
 from orchestrator.core.spec import ToolSpec
 from orchestrator.errors import CallError, ConfigError, Timeout
-from orchestrator.policy import ONCE, Ask, Guarded, Observer, RetryRules, Rules, guard, unobserved
+from orchestrator.policy import ONCE, Ask, Guarded, Observer, RetryRules, Rules, guard, timeout, unobserved
 from orchestrator.tool import Context, Threads, Tool
 from orchestrator.toolbox.called import Called, Settled, called, failure
 from orchestrator.toolbox.invoke import Invocation, asks, attempt
@@ -122,7 +122,9 @@ class Toolbox:
             return called(action, failure("OUTCOME_UNKNOWN", _LOST, spec, cleaning), 0.0)
         try:
             arguments = tool.arguments.read(action.input)
-            said = await attempt(Ask(Invocation(tool, arguments, context, cleaning, asking=True)), self._threads)
+            within = timeout(tool.spec.timeout, f"asking {action.tool}")
+            asking = within(partial(attempt, threads=self._threads))
+            said = await asking(Ask(Invocation(tool, arguments, context, cleaning, asking=True)))
         except CallError as error:
             said = failure("OUTCOME_UNKNOWN", f"{_LOST}; asking the tool about it failed: {error}", spec, cleaning)
         if said.bare and said.result.data is None:

@@ -23,6 +23,7 @@ from orchestrator.tool import Context, Threads, Tool, on_behalf_of
 from orchestrator.toolbox.called import Settled, settle
 
 GRACE = 0.05  # seconds that a cancelled tool has to put its things away
+LARGE = 262_144  # characters or bytes of a text that is cleaned in a thread
 _ENVELOPE = frozenset(("status", "code", "data", "message"))
 _STATES = ("success", "error", "pending")
 _LEFT_BEHIND: set[asyncio.Task[Any]] = set()
@@ -96,6 +97,8 @@ async def _run(what: Invocation, about: Context, threads: Threads) -> Settled:
         else:
             value = await tool.function(**given)
         result, bare = returned(value)
+        if _is_large(result.data):  # a second of cleaning must not hold up a thousand other runs
+            return await asyncio.to_thread(settle, result, tool.spec, what.rules, bare=bare)
         return settle(result, tool.spec, what.rules, bare=bare)
     except CallError:
         raise
@@ -112,6 +115,12 @@ async def _run(what: Invocation, about: Context, threads: Threads) -> Settled:
         ) from None
     except Exception as error:  # a tool may raise anything: to the model it is one error with a name
         raise Permanent("TOOL_EXECUTION_ERROR", described(error)) from error
+
+
+def _is_large(data: Json) -> bool:
+    """Is this, or a text in it, long enough that cleaning it takes tens of milliseconds?"""
+    texts = data.values() if isinstance(data, Mapping) else (data,)
+    return any(isinstance(each, str | bytes) and len(each) > LARGE for each in texts)
 
 
 def returned(value: object) -> tuple[ToolResult, bool]:
