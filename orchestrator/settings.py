@@ -147,6 +147,14 @@ class WorkerSettings(_Table):
         return self
 
 
+class ApiSettings(_Table):
+    """Where the HTTP API and the console are served, and the file of their tokens (hashes only)."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8700, ge=0, le=65535)
+    tokens: str = "var/tokens.json"
+
+
 class TenantSettings(_Table):
     """One tenant: runs at once over all workers, tokens and money in any UTC day."""
 
@@ -179,6 +187,7 @@ class Settings(BaseSettings):
     tool_threads: int = Field(default=32, ge=1)
     tool_limits: dict[str, Limit] = {}
     worker: WorkerSettings = WorkerSettings()
+    api: ApiSettings = ApiSettings()
     tenants: dict[str, TenantSettings] = {}
     schedules: dict[str, ScheduleSettings] = {}
     callback_key: SecretStr = SecretStr("")
@@ -215,7 +224,9 @@ class Settings(BaseSettings):
         counted = [name for name, tenant in self.tenants.items() if tenant.cost_per_day is not None]
         unpriced = [name for name, model in self.models.items() if model.price is None]
         if counted and unpriced:
-            raise ValueError(f"tenants.{counted[0]}.cost_per_day needs a price for each model: models.{unpriced[0]} has none")
+            raise ValueError(
+                f"tenants.{counted[0]}.cost_per_day needs a price for each model: models.{unpriced[0]} has none"
+            )
         return self
 
     @field_validator("callback_key", mode="before")
@@ -242,6 +253,11 @@ class Settings(BaseSettings):
             lines = (f"{'.'.join(map(str, each['loc'])) or 'settings'}: {each['msg']}" for each in error.errors())
             raise ConfigError(f"settings ({file if raw else 'environment'}): " + "; ".join(lines)) from error
 
+    @property
+    def place(self) -> str:
+        """Where Traces are kept, to be shown: the store's URL without its password."""
+        return mask(self.store)
+
     def model(self, name: str) -> ModelSettings:
         """A model by name; "default" is the first one configured unless one bears that name."""
         if name in self.models:
@@ -252,11 +268,6 @@ class Settings(BaseSettings):
             f"no model {name!r}: configured are {sorted(self.models) or 'none'}. Write a [models.{name}] table with provider, base_url "
             "and model, or set OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL (or the ANTHROPIC_ ones)"
         )
-
-    @property
-    def place(self) -> str:
-        """Where Traces are kept, to be shown: the store's URL without its password."""
-        return mask(self.store)
 
     def agent(self, name: str) -> tuple[AgentSpec, Limits]:
         """What `RunStarted` records of an agent. ConfigError when there is none of that name."""

@@ -1,0 +1,83 @@
+"""The ASGI application: the table's routes, /openapi.json, and around them what every answer carries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import orjson
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from orchestrator.api.openapi import document
+from orchestrator.api.problems import handle
+from orchestrator.api.service import Service
+from orchestrator.api.state import JSON
+from orchestrator.api.table import OPERATIONS
+from orchestrator.errors import OrchestratorError
+
+ALWAYS: Mapping[str, str] = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+USUALLY: Mapping[str, str] = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+}
+"""Unless the answer says otherwise."""
+
+
+def create_app(service: Service, pages: Sequence[BaseRoute] = ()) -> ASGIApp:
+    """The API of this service; `pages` are the console's routes."""
+    paths = dict.fromkeys(operation.path for operation in OPERATIONS)
+    app = Starlette(
+        routes=[*(_route(service, path) for path in paths), Route("/openapi.json", _openapi), *pages],
+        exception_handlers={OrchestratorError: handle, HTTPException: handle, Exception: handle},
+    )
+    app.router.redirect_slashes = False
+    return _Headers(app)
+
+
+def _route(service: Service, path: str) -> Route:
+    """One path, whatever its methods are."""
+    operations = {operation.method: operation for operation in OPERATIONS if operation.path == path}
+
+    async def endpoint(request: Request) -> Response:
+        method = "GET" if request.method == "HEAD" else request.method
+        return await operations[method].answer(service, request)
+
+    return Route(path, endpoint, methods=list(operations))
+
+
+async def _openapi(_request: Request) -> Response:
+    return Response(orjson.dumps(document()), media_type=JSON)
+
+
+class _Headers:
+    """Security headers on every answer, and none for what a server should not say."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(ALWAYS)
+                for name, value in USUALLY.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, sending)

@@ -1,0 +1,86 @@
+"""uvicorn around the application: limits of headers and time, sockets that give up on clients that take nothing, an end in good order.
+
+On SIGTERM no new connection is taken, event streams end after their current event (their clients come back, to another process,
+with Last-Event-ID), and requests under way have GRACE seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from types import FrameType
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from orchestrator.errors import ConfigError
+
+GRACE = 10
+HEADERS = 16 * 1024
+"""Bytes of a request's line and headers; more is a 400."""
+IDLE = 10
+"""Seconds that a connection is kept between two requests."""
+TAKES_NOTHING = 60_000
+"""Milliseconds after which the kernel drops a client that acknowledges nothing."""
+BACKLOG = 1024
+AT_ONCE = 5000
+"""Connections; more are told 503."""
+
+
+class Server(uvicorn.Server):
+    """Serves `app` on `listener`. `closing` is set when the end begins."""
+
+    def __init__(self, app: ASGIApp, closing: asyncio.Event) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http="h11",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                date_header=True,
+                proxy_headers=False,
+                h11_max_incomplete_event_size=HEADERS,
+                timeout_keep_alive=IDLE,
+                timeout_graceful_shutdown=GRACE,
+                limit_concurrency=AT_ONCE,
+            )
+        )
+        self._closing = closing
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def run_on(self, listener: socket.socket) -> None:
+        """Serve until told to stop; SIGTERM and SIGINT do."""
+        self._loop = asyncio.get_running_loop()
+        await self.serve(sockets=[listener])
+
+    def stop(self) -> None:
+        """Begin the end."""
+        self._closing.set()
+        self.should_exit = True
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal came."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._closing.set)
+        super().handle_exit(sig, frame)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes a free one. ConfigError when the address cannot be had."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise ConfigError(f"api.host, api.port: {host}:{port} cannot be served: {error}; choose another") from error
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, TAKES_NOTHING)
+    return listener
+
+
+def url_of(listener: socket.socket) -> str:
+    """Where it listens."""
+    host, port = listener.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"

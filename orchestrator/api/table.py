@@ -1,0 +1,138 @@
+"""Every operation of the API, one row each."""
+
+from __future__ import annotations
+
+from orchestrator.api import events, look, runs, words
+from orchestrator.api.operation import LARGEST_BODY, Operation
+
+STATE = {200: words.RunState}
+RUN = "/v1/runs/{run_id}"
+ACTION = RUN + "/actions/{action_id}"
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        method="POST",
+        path="/v1/runs",
+        says="Submit a run. The same `key` again gives back the first run (200) and begins no other.",
+        handler=runs.submit_run,
+        scope="submit",
+        body=words.Submission,
+        answers={201: words.RunState, 200: words.RunState},
+    ),
+    Operation(
+        method="GET",
+        path="/v1/runs",
+        says="List runs, the newest first, a page at a time.",
+        handler=runs.list_runs,
+        scope="read",
+        query=words.Listing,
+        answers={200: words.RunPage},
+    ),
+    Operation(
+        method="GET",
+        path=RUN,
+        says="A run as it stands: state, answer, what it waits for, tokens.",
+        handler=runs.get_run,
+        scope="read",
+        answers=STATE,
+        problems=(404,),
+    ),
+    Operation(
+        method="GET",
+        path=RUN + "/events",
+        says="Its events as Server-Sent Events, stored and live, until it ends. 204: it has ended and you have seen all.",
+        handler=runs.follow_run,
+        scope="read",
+        query=words.From,
+        answers={200: events.MEDIA, 204: None},
+        problems=(404,),
+    ),
+    Operation(
+        method="GET",
+        path=RUN + "/raw/{digest}",
+        says="The body that a tool sent, by the `digest` of its Observation. Hostile: save it, never render it.",
+        handler=runs.get_raw,
+        scope="read",
+        answers={200: "application/octet-stream"},
+        problems=(404,),
+    ),
+    Operation(
+        method="POST",
+        path=RUN + "/cancel",
+        says="End the run as soon as its driver hears of it.",
+        handler=runs.cancel_run,
+        scope="submit",
+        body=words.Cancel,
+        optional=True,
+        answers=STATE,
+        problems=(404, 409),
+    ),
+    Operation(
+        method="POST",
+        path=ACTION + "/approve",
+        says="Let an action that waits for a person go ahead.",
+        handler=runs.approve_action,
+        scope="approve",
+        body=words.Approve,
+        optional=True,
+        answers=STATE,
+        problems=(404, 409),
+    ),
+    Operation(
+        method="POST",
+        path=ACTION + "/edit",
+        says="Let it go ahead with another input.",
+        handler=runs.edit_action,
+        scope="approve",
+        body=words.Edit,
+        answers=STATE,
+        problems=(404, 409),
+    ),
+    Operation(
+        method="POST",
+        path=ACTION + "/refuse",
+        says="Refuse it: the model is told by whom and why.",
+        handler=runs.refuse_action,
+        scope="approve",
+        body=words.Refuse,
+        optional=True,
+        answers=STATE,
+        problems=(404, 409),
+    ),
+    Operation(
+        method="POST",
+        path="/v1/callbacks/{token}",
+        says="Bring the result of a long tool. The token is signed, expires, and is good once; no other token is asked for.",
+        handler=runs.call_back,
+        scope=None,
+        body=words.Result,
+        largest=8 * LARGEST_BODY,
+        answers={204: None},
+        problems=(403, 404, 409, 410),
+    ),
+    Operation(
+        method="GET",
+        path="/v1/tools",
+        says="The tools that agents may be offered.",
+        handler=look.list_tools,
+        scope="read",
+        answers={200: words.Tools},
+    ),
+    Operation(
+        method="GET",
+        path="/v1/models",
+        says="The configured models and agents.",
+        handler=look.list_models,
+        scope="read",
+        answers={200: words.Models},
+    ),
+    Operation(
+        method="GET",
+        path="/v1/health",
+        says="The three health metrics of a window, recomputed from stored traces.",
+        handler=look.get_health,
+        scope="read",
+        query=words.Window,
+        answers={200: words.Health},
+    ),
+)
