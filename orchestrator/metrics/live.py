@@ -13,12 +13,13 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, disable_created_metrics
 from prometheus_client.exposition import choose_encoder
 
-from orchestrator.core.events import Decision, Entry, Observation, RunStarted
+from orchestrator.core.events import Decision, Entry, Observation, RunEnded, RunStarted
 from orchestrator.core.measure import SERIES, Sample, measure
 from orchestrator.core.run import Run
 from orchestrator.core.spec import ToolSpec
 from orchestrator.metrics.expected import expected
 from orchestrator.metrics.incidents import Incidents
+from orchestrator.metrics.worst import Worst
 from orchestrator.settings import Settings
 from orchestrator.traceparent import trace_id
 
@@ -59,6 +60,8 @@ class Metrics:
             registry=self.registry,
         )
         self.incidents = Incidents(self.registry)
+        self._worst = Worst(clock)
+        self.registry.register(self._worst)
         ProcessCollector(registry=self.registry)
 
     def expect(self, settings: Settings, tools: Sequence[ToolSpec]) -> None:
@@ -74,6 +77,7 @@ class Metrics:
         samples = measure(run, entry)
         if not samples:
             return
+        self._worst.add(run, samples, entry.event if isinstance(entry.event, RunEnded) else None, entry.at)
         exemplar = _exemplar(run)
         for sample in samples:
             add = self._adder(sample)

@@ -184,3 +184,25 @@ def test_what_is_rendered_can_be_read_again() -> None:
     busy(metrics, tools)
     names = {family.name for family in text_string_to_metric_families(metrics.render()[0].decode())}
     assert {name.removesuffix("_total") for name in SERIES} <= names
+
+
+def test_at_most_ten_runs_are_named_and_none_that_ended_an_hour_ago() -> None:
+    now = 2000.0
+    metrics = Metrics(clock=lambda: now)
+
+    def fail(number: int, at: float) -> None:
+        run = Run()
+        for entry in trace(started(), RunEnded(Outcome.MODEL_FAILED), run_id=f"run-{number}", at=at):
+            metrics.observe(run, entry)
+            run = evolve(run, entry)
+
+    for number in range(30):
+        fail(number, 1900.0 + number)
+    named = metrics.render()[0].count(b'orchestrator_worst_run_trouble{agent="default"')
+    assert named == 10
+    now = 1990.0 + 3600
+    fail(99, now)
+    assert metrics.render()[0].count(b"orchestrator_worst_run_trouble{") == 1
+    assert metrics.registry.get_sample_value(
+        "orchestrator_worst_run_trouble", {"run_id": "run-99", "agent": "default", "outcome": "model_failed"}
+    ) == pytest.approx(3.0)

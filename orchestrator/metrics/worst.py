@@ -1,0 +1,93 @@
+"""The worst recent runs, for the table of a board: which run to open first.
+
+The one place where a run id is a label. So there are TEN series at most, and a run leaves them after an HOUR.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from orchestrator.core.events import Outcome, RunEnded
+from orchestrator.core.measure import Sample
+from orchestrator.core.run import Run
+
+TEN: Final = 10
+HOUR: Final = 3600.0
+OPEN: Final = 20_000
+"""Runs under way whose trouble is remembered."""
+GOOD: Final = frozenset({Outcome.ANSWERED, Outcome.GAVE_UP, Outcome.CANCELLED})
+_TROUBLE: Final = {
+    ("orchestrator_thought_actions_total", "gap"): 1.0,
+    ("orchestrator_thought_actions_total", "narrated"): 1.0,
+    ("orchestrator_error_observations_total", "ignored"): 1.0,
+    ("orchestrator_anomalies_total", "forged_observation"): 1.0,
+}
+_FAILED: Final = 3.0
+_BLOATED: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Bad:
+    trouble: float
+    at: float
+    run_id: str
+    agent: str
+    outcome: str
+
+
+class Worst(Collector):
+    """Adds up the trouble of each run: one a gap, an ignored error, a forged Observation; what bloat is above 2; 3 for a bad end."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._open: OrderedDict[str, float] = OrderedDict()
+        self._ended: list[_Bad] = []
+        self._lock = threading.Lock()
+
+    def add(self, run: Run, samples: Iterable[Sample], ended: RunEnded | None, at: float) -> None:
+        """Count what an entry measured; when the run has `ended`, it is ranked."""
+        trouble = sum(map(_trouble, samples))
+        if ended is None:
+            if trouble:
+                self._open[run.run_id] = self._open.pop(run.run_id, 0.0) + trouble
+                if len(self._open) > OPEN:
+                    self._open.popitem(last=False)
+            return
+        trouble += self._open.pop(run.run_id, 0.0) + (0.0 if ended.outcome in GOOD else _FAILED)
+        if trouble:
+            found = _Bad(trouble, at, run.run_id, run.start.agent.name, ended.outcome.value)
+            with self._lock:
+                self._ended = heapq.nlargest(TEN, (*self._recent(), found))
+
+    def collect(self) -> Iterator[Metric]:
+        """At most TEN runs."""
+        family = GaugeMetricFamily(
+            "orchestrator_worst_run_trouble",
+            "Trouble of the worst runs that ended within the hour.",
+            labels=("run_id", "agent", "outcome"),
+        )
+        with self._lock:
+            self._ended = self._recent()
+            for each in self._ended:
+                family.add_metric((each.run_id, each.agent, each.outcome), each.trouble)
+        yield family
+
+    def _recent(self) -> list[_Bad]:
+        oldest = self._clock() - HOUR
+        return [each for each in self._ended if each.at >= oldest]
+
+
+def _trouble(sample: Sample) -> float:
+    if sample.series == "orchestrator_step_bloat_ratio":
+        return max(0.0, sample.value - _BLOATED)
+    kind = sample.labels.get("result") or sample.labels.get("kind")
+    return _TROUBLE.get((sample.series, kind or ""), 0.0)
