@@ -66,6 +66,7 @@ def promtool_test(traffic: list[tuple[int, int]], firing: list[bool]) -> str:
     return json.dumps({"rule_files": ["rules.yml"], "evaluation_interval": "15s", "tests": [test]})
 
 
+@pytest.mark.needs("promtool")
 @pytest.mark.parametrize("seed", range(4))
 def test_prometheus_and_the_monitor_agree_at_the_end_of_every_phase(tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)

@@ -36,26 +36,31 @@ def test_regenerating_the_rules_gives_what_is_committed() -> None:
     assert prometheus(load_rules()) == COMMITTED, "run: orchestrator alerts rules > deploy/prometheus/rules.yml"
 
 
+@pytest.mark.needs("promtool")
 def test_promtool_finds_no_fault_in_the_rules() -> None:
     found = checked("promtool", "check", "rules", "--lint=all", "--lint-fatal", "rules.yml")
     assert found.returncode == 0, found.stdout + found.stderr
 
 
+@pytest.mark.needs("promtool")
 def test_promtool_finds_no_fault_in_the_configuration() -> None:
     found = checked("promtool", "check", "config", "--lint=all", "--lint-fatal", "prometheus.yml")
     assert found.returncode == 0, found.stdout + found.stderr
 
 
+@pytest.mark.needs("amtool")
 def test_amtool_finds_no_fault_in_alertmanagers_configuration() -> None:
     found = checked("amtool", "check-config", "alertmanager.yml")
     assert found.returncode == 0, found.stdout + found.stderr
 
 
+@pytest.mark.needs("promtool")
 def test_the_rules_fire_and_resolve_as_their_tests_say() -> None:
     found = checked("promtool", "test", "rules", "rules.test.yml")
     assert found.returncode == 0, found.stdout + found.stderr
 
 
+@pytest.mark.needs("promtool")
 @pytest.mark.parametrize(
     ("what", "old", "new"),
     [
@@ -99,6 +104,7 @@ tests:
 """
 
 
+@pytest.mark.needs("promtool")
 def test_an_alert_whose_group_is_gone_is_closed_after_hold(tmp_path: Path) -> None:
     rule = replace(GAP, hold=1200.0)
     (tmp_path / "rules.yml").write_text(prometheus([rule]), "utf-8")
@@ -116,6 +122,7 @@ def test_every_rule_is_an_alert_with_severity_summary_and_runbook() -> None:
         assert rule.title["zh"] in block
 
 
+@pytest.mark.needs("amtool")
 def test_alertmanager_sends_every_alert_to_the_robot() -> None:
     found = checked(
         "amtool",
