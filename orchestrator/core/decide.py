@@ -33,10 +33,14 @@ _LONGEST_SOUGHT = 2000
 
 @dataclass(frozen=True, slots=True)
 class AskModel:
-    """Ask for the next turn, with at most `max_output` tokens; `finish` when it is the last one."""
+    """Ask for the next turn, with at most `max_output` tokens; `finish` when it is the last one.
+
+    `out`: tools that are withdrawn for now, with the seconds until they are expected back; the shell that asks knows them.
+    """
 
     max_output: int
     finish: bool = False
+    out: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +227,12 @@ def _exhausted(run: Run) -> RunEnded | None:
             code="NO_PROGRESS",
             detail=f"{run.guard.barren} steps brought nothing new",
         )
+    return _over_budget(run)
+
+
+def _over_budget(run: Run) -> RunEnded | None:
+    """Money and tokens. A turn whose cost nobody knows is never a free one."""
+    limits = run.start.limits
     if limits.max_cost is not None and run.steps and run.last_usage.cost is None:
         return RunEnded(
             Outcome.OUT_OF_BUDGET,
