@@ -8,9 +8,10 @@ exception, and the run is let go of without a word in its trace: it will be clai
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from orchestrator.core.clean import mask
 from orchestrator.core.decide import APPROVAL_SECONDS, AskModel, CallTools, Command, Record, Wait, decide
@@ -157,7 +158,7 @@ class Session:
         self._fold(missed)
 
     async def _ask(self, ask: AskModel) -> None:
-        run = self.run
+        run, ask = self.run, replace(ask, out=self._out())
         self._model = self._model or self.ports.models.open(run)
         try:
             async with asyncio.timeout(self._left()):
@@ -233,6 +234,12 @@ class Session:
         if lost and spec is not None and spec.reconcilable and not spec.repeatable:
             return await self._toolbox.reconcile(action, context, limit=limit, secrets=self.ports.secrets)
         return await self._toolbox.call(action, context=context, limit=limit, secrets=self.ports.secrets)
+
+    def _out(self) -> tuple[tuple[str, int], ...]:
+        """The run's tools whose breaker is open, and the whole seconds until it may let a call through."""
+        now = asyncio.get_running_loop().time()
+        waits = ((name, self._toolbox.back_in(name, now)) for name in (spec.name for spec in self.run.start.tools))
+        return tuple((name, math.ceil(wait)) for name, wait in waits if wait > 0)
 
     def _left(self) -> float | None:
         """Seconds to the run's deadline; None without one."""

@@ -53,6 +53,11 @@ _FINISH: dict[Language, str] = {
     "zh": "这是最后一步，不会再执行任何工具。请用已知信息作答；资料不足就如实说明：{way_out}。",
 }
 
+_OUT: dict[Language, tuple[str, str, str]] = {
+    "en": ("{tool} (expected back in about {seconds} s)", ", ", "Out of service now, do not call: {tools}."),
+    "zh": ("{tool}（预计约 {seconds} 秒后恢复）", "、", "以下工具暂停服务，现在不要调用：{tools}。"),
+}
+
 _WAY_OUT = {
     ("text", "en"): "finish[insufficient: missing X]",
     ("text", "zh"): "finish[资料不足：缺少 X]",
@@ -92,12 +97,12 @@ def note(agent: AgentSpec, step: Step) -> str:
 
 
 def tail(run: Run, ask: AskModel) -> str:
-    """What stands last and is no history: the state summary, and on the last step the request to finish."""
+    """What stands last and is no history: the state summary, tools that are out for now, on the last step the request to finish."""
     agent = run.start.agent
     known = summary(run.facts, run.start.limits.summary_chars, agent.language)
-    return "\n\n".join(
-        filter(None, (known, _FINISH[agent.language].format(way_out=_way_out(agent)) if ask.finish else ""))
-    )
+    if ask.finish:
+        return "\n\n".join(filter(None, (known, _FINISH[agent.language].format(way_out=_way_out(agent)))))
+    return "\n\n".join(filter(None, (known, _withdrawn(ask, agent.language))))
 
 
 def prompt(run: Run, ask: AskModel) -> Prompt:
@@ -106,6 +111,12 @@ def prompt(run: Run, ask: AskModel) -> Prompt:
     start = run.start
     offered = start.tools if start.agent.protocol == "native" else ()
     return Prompt(system(start.agent, start.tools), tuple(history), offered, tail(run, ask), max_tokens=ask.max_output)
+
+
+def _withdrawn(ask: AskModel, language: Language) -> str:
+    one, comma, all_of_them = _OUT[language]
+    named = comma.join(one.format(tool=tool, seconds=seconds) for tool, seconds in ask.out)
+    return all_of_them.format(tools=named) if named else ""
 
 
 def _sentences(agent: AgentSpec, step: Step) -> Iterator[str]:

@@ -77,6 +77,11 @@ class Toolbox:
         """The policies by tool: gauges, and breakers that are open."""
         return self._guarded
 
+    def back_in(self, name: str, now: float) -> float:
+        """Seconds until a tool whose breaker is open may be called again; 0.0 when it may now. `now` is the event loop's."""
+        guarded = self._guarded.get(name)
+        return 0.0 if guarded is None or guarded.breaker is None else guarded.breaker.back_in(now)
+
     def without(self, names: Collection[str]) -> Toolbox:
         """The box without some tools (such as those whose breaker is open). Pool, breakers and limits stay shared."""
         fewer = copy(self)
