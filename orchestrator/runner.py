@@ -132,7 +132,9 @@ class Session:
                     )
                 except Conflict as conflict:
                     await self._catch_up(conflict)
-                    if not _fits(self.run, events, now):
+                    if self.run.cancelled is not None:
+                        events = tuple(event for event in events if not isinstance(event, ActionStarted))
+                    if not events or not _fits(self.run, events, now):
                         return
                 else:
                     self._fold(entries)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -12,12 +12,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.core.decide import AskModel
-from orchestrator.core.events import ActionStarted, Anomaly, Event, ModelTurn, Observation, Outcome, RunStarted, Trace
+from orchestrator.core.events import (
+    ActionStarted,
+    Anomaly,
+    Decision,
+    Event,
+    ModelTurn,
+    Observation,
+    Outcome,
+    RunStarted,
+    Trace,
+)
+from orchestrator.core.prompt import Delta
 from orchestrator.core.run import Run, replay
 from orchestrator.core.spec import Limits
 from orchestrator.errors import Conflict, StoreError, Timeout, Unavailable
 from orchestrator.runner import Ports, drive
-from orchestrator.stores import Statement
+from orchestrator.stores import UNFENCED, Statement
 from orchestrator.stores.memory import MemoryStore
 from orchestrator.tool import Tool, context, tool
 from orchestrator.toolbox import Toolbox
@@ -237,6 +248,27 @@ async def test_observers_hear_of_an_entry_after_it_is_durable_and_see_the_run_be
         ports_for(ScriptedModel([final()]), store, observers=(lambda run, entry: heard.append((run.seq, entry.seq)),)),
     )
     assert heard == [(1, 2), (2, 3)]
+
+
+@pytest.mark.virtual
+async def test_a_cancel_that_comes_while_the_model_thinks_starts_no_action_and_says_so() -> None:
+    store = MemoryStore()
+    await begin(store)
+
+    async def cancelled_meanwhile() -> None:
+        await store.append("r1", 1, [Decision("", "ann", "cancel", reason="enough")], at=1.0, epoch=UNFENCED)
+
+    class Slow(ScriptedModel):
+        async def turn(self, run: Run, ask: AskModel, listen: Callable[[Delta], None]) -> ModelTurn:
+            await cancelled_meanwhile()
+            return await super().turn(run, ask, listen)
+
+    EFFECTS.clear()
+    run = await drive("r1", ports_for(Slow([acts(1, ("pay", {"q": "a"}))]), store))
+    assert run.ended is not None
+    assert run.ended.outcome is Outcome.CANCELLED
+    assert [observation.code for observation in run.steps[0].observations] == ["CANCELLED"]
+    assert not EFFECTS
 
 
 class Crash(StoreError):

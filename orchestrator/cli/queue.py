@@ -210,7 +210,7 @@ async def _status(ctx: Context, run_id: str | None, *, as_json: bool) -> None:
         else:
             trace = await store.read(run_id)
             if not trace:
-                raise StoreError(f"no run {run_id!r} in {ctx.settings.store}: `orchestrator runs` lists them")
+                raise StoreError(f"no run {run_id!r} in {ctx.settings.place}: `orchestrator runs` lists them")
             found = standing(replay(trace))
     if as_json:
         say_json(found)

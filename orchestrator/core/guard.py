@@ -2,7 +2,8 @@
 
 A model that goes round in circles seldom repeats itself to the letter: it rewords. So the guard asks of each Observation what
 the article's fourth pit asks: does it say anything that the goal, the action itself or an earlier Observation did not? Words
-seen are kept in a Bloom filter of fixed size, so that the guard costs the same at step 2,000 as at step 2.
+seen are kept in a Bloom filter of fixed size, so that the guard costs the same at step 2,000 as at step 2; one that is half full
+takes new words for old ones too often, and is begun anew.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ REPEATED_ACTION = "REPEATED_ACTION"
 
 _LOG = 16
 _BITS = 1 << _LOG
+_NONE = bytes(_BITS // 8)
 _MIX = 0x9E3779B1  # Knuth's multiplicative hash: a CRC is linear, so alike words ("v146", "v156") would fall on each other
 _READ = 4000  # characters of an Observation that are looked at: news stands early, and the cost stays bounded
 _REMEMBERED = 32  # distinct calls whose last result is remembered
@@ -62,7 +64,7 @@ class Guard:
     `heard` and `news` are about the open step: an Observation that counts was folded in, and one of them was new.
     """
 
-    seen: bytes = bytes(_BITS // 8)
+    seen: bytes = _NONE
     calls: tuple[tuple[str, str, int], ...] = ()
     barren: int = 0
     heard: bool = False
@@ -95,7 +97,8 @@ class Guard:
     def closed(self) -> Guard:
         """The step is over: count it as barren, or start counting anew."""
         barren = self.barren if not self.heard else 0 if self.news else self.barren + 1
-        return replace(self, barren=barren, heard=False, news=False)
+        full = int.from_bytes(self.seen, "little").bit_count() * 2 > _BITS
+        return replace(self, seen=_NONE if full else self.seen, barren=barren, heard=False, news=False)
 
     def repeats(self, action: Action) -> int:
         """How often this very call has been made with the same result each time."""

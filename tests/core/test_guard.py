@@ -74,3 +74,13 @@ def test_the_guard_stays_small_whatever_it_has_seen() -> None:
         guard = guard.observe(action, observed("1.0", " ".join(f"w{index}x{n}" for n in range(50))))
     assert len(guard.seen) == 8192
     assert len(guard.calls) <= 32
+
+
+def test_a_run_of_two_thousand_steps_that_always_learns_is_never_called_barren() -> None:
+    guard = Guard().seeded("What is in the register?")
+    for index in range(2000):
+        action = Action("1.0", "lookup", {"q": f"entry {index}"})
+        guard = guard.observe(
+            action, observed("1.0", f"the owner is {'abcdefghij'[index % 10]}{index * 7919} since {index + 3}")
+        ).closed()
+        assert guard.barren < 2
