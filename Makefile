@@ -2,7 +2,7 @@
 
 PY := .venv/bin/python
 READY := .venv/.ready
-CODE := orchestrator tools tests
+CODE := orchestrator tools dashboards tests
 
 .PHONY: help setup demo test lint format bench local deploy-check lock clean
 .DEFAULT_GOAL := help

@@ -32,9 +32,19 @@ Variable = dashboard.QueryVariable | dashboard.TextBoxVariable | dashboard.Datas
 
 
 def _board(title: str, uid: str, rows: Sequence[Row], variables: Sequence[Variable]) -> str:
-    made = dashboard.Dashboard(title).uid(uid).tags(["orchestrator"]).refresh("30s").time("now-3h", "now").timezone("browser")
+    made = (
+        dashboard.Dashboard(title)
+        .uid(uid)
+        .tags(["orchestrator"])
+        .refresh("30s")
+        .time("now-3h", "now")
+        .timezone("browser")
+    )
     made.tooltip(models.DashboardCursorSync.CROSSHAIR).editable().link(
-        dashboard.DashboardLink("Orchestrator").type(models.DashboardLinkType.DASHBOARDS).tags(["orchestrator"]).keep_time(True)
+        dashboard.DashboardLink("Orchestrator")
+        .type(models.DashboardLinkType.DASHBOARDS)
+        .tags(["orchestrator"])
+        .keep_time(True)
     )
     made.with_variable(dashboard.DatasourceVariable("datasource").label("data source").type("prometheus"))
     for variable in variables:

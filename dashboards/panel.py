@@ -88,7 +88,9 @@ def _made(panel: Panel) -> Made:
         case "stat":
             return (
                 stat.Panel()
-                .color_mode(words.BigValueColorMode.BACKGROUND if panel.limit is not None else words.BigValueColorMode.NONE)
+                .color_mode(
+                    words.BigValueColorMode.BACKGROUND if panel.limit is not None else words.BigValueColorMode.NONE
+                )
                 .graph_mode(words.BigValueGraphMode.AREA if panel.limit is not None else words.BigValueGraphMode.NONE)
                 .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
                 .no_value("no data")
@@ -146,7 +148,9 @@ def _thresholds(panel: Panel) -> dashboard.ThresholdsConfig:
 
 
 def _target(panel: Panel, query: Query, ref: str) -> prometheus.Dataquery:
-    made = prometheus.Dataquery().expr(query.expr).legend_format(query.legend or "__auto").ref_id(ref).datasource(SOURCE)
+    made = (
+        prometheus.Dataquery().expr(query.expr).legend_format(query.legend or "__auto").ref_id(ref).datasource(SOURCE)
+    )
     if panel.kind in {"table", "bars"}:
         made.instant().format("table" if panel.kind == "table" else "time_series")  # type: ignore[arg-type]
     else:

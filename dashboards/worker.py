@@ -43,7 +43,7 @@ NOW = Row(
         ),
         _rule("model_breaker_open", Panel(
             "Model endpoints out",
-            "Model endpoints to which nothing but probes is sent. Red: try the endpoint by hand (`orchestrator doctor`), then its provider's status page. Runbook: model_breaker_open.",
+            "Model endpoints to which nothing but probes is sent. Red (any): try the endpoint by hand (`orchestrator doctor`), then its provider's status page. Runbook: model_breaker_open.",
             (Query('count(max by (target) (orchestrator_breaker_open{kind="model"}) > 0) or vector(0)'),), "none", "stat", 3, 5, decimals=0,
         )),
         _rule("approvals_waiting", Panel(
