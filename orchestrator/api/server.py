@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from types import FrameType
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -28,7 +29,7 @@ AT_ONCE = 5000
 
 
 class Server(uvicorn.Server):
-    """Serves `app` on `listener`. `closing` is set when the end begins."""
+    """Serves `app` until `stop` is called; then `closing` is set. Signals are the caller's."""
 
     def __init__(self, app: ASGIApp, closing: asyncio.Event) -> None:
         super().__init__(
@@ -49,23 +50,21 @@ class Server(uvicorn.Server):
             )
         )
         self._closing = closing
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def run_on(self, listener: socket.socket) -> None:
-        """Serve until told to stop; SIGTERM and SIGINT do."""
-        self._loop = asyncio.get_running_loop()
+        """Serve until told to stop."""
         await self.serve(sockets=[listener])
 
     def stop(self) -> None:
-        """Begin the end."""
-        self._closing.set()
+        """Begin the end; again: do not wait for requests under way."""
+        self.force_exit = self.should_exit
         self.should_exit = True
+        self._closing.set()
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A signal came."""
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._closing.set)
-        super().handle_exit(sig, frame)
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """None: uvicorn would raise them anew at the end."""
+        yield
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from orchestrator.cli import alerts, batch, doctor, exits, measure, queue, run, tools, trace, worker
+from orchestrator.cli import alerts, batch, doctor, exits, measure, queue, run, serve, tools, trace, worker
 from orchestrator.cli.context import Context
 from orchestrator.errors import OrchestratorError
 from orchestrator.show import plain
@@ -68,6 +68,9 @@ app.command()(queue.refuse)
 app.command()(queue.callback)
 app.command()(queue.schedule)
 app.command()(queue.purge)
+app.command()(serve.serve)
+app.command()(serve.watch)
+app.add_typer(serve.token, name="token")
 app.add_typer(tools.app, name="tools")
 app.command()(alerts.monitor)
 app.add_typer(alerts.app, name="alerts")

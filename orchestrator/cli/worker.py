@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Annotated, Any
@@ -44,7 +44,7 @@ def worker(
     changed = {key: value for key, value in given.items() if value is not None}
     settings = ctx.settings
     settings = settings.model_copy(update={"worker": settings.worker.model_copy(update=changed)})
-    raise typer.Exit(_on_a_fast_loop(_worker(ctx, settings)))
+    raise typer.Exit(_on_a_fast_loop(run_worker(ctx, settings)))
 
 
 def _on_a_fast_loop(work: Coroutine[Any, Any, Ending]) -> Ending:
@@ -57,7 +57,8 @@ def _on_a_fast_loop(work: Coroutine[Any, Any, Ending]) -> Ending:
         return runner.run(work)
 
 
-async def _worker(ctx: Context, settings: Settings) -> Ending:
+async def run_worker(ctx: Context, settings: Settings) -> Ending:
+    """Everything that a worker is, until it has drained: SIGTERM and SIGINT are its own inside."""
     read(settings)
     async with AsyncExitStack() as stack:
         store, dispatcher = await stack.enter_async_context(open_queue(settings))
@@ -82,18 +83,18 @@ async def _worker(ctx: Context, settings: Settings) -> Ending:
         url = stack.enter_context(
             health.serve(settings.worker.host, settings.worker.port, lambda: problem(working, dog), metrics.render)
         )
-        stack.enter_context(_signals(working))
+        stack.enter_context(signals(working.stop))
         place = settings.store.rpartition("@")[2]
         ctx.err.print(f"worker {dispatcher.worker[:8]} takes runs from {place}; {url}/readyz", style="bold")
         return await _both(working, scheduling(dispatcher, settings, offered, ports.clock))
 
 
 @contextmanager
-def _signals(working: Worker) -> Iterator[None]:
-    """SIGTERM and SIGINT are the worker's inside."""
+def signals(stop: Callable[[], object]) -> Iterator[None]:
+    """SIGTERM and SIGINT stop inside."""
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, working.stop)
+        loop.add_signal_handler(each, stop)
     try:
         yield
     finally:

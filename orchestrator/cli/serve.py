@@ -1,0 +1,168 @@
+"""`serve`: the HTTP API and the console. `watch`: a run while it happens. `token`: who may come in."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from orchestrator.api.tokens import EVERY_TENANT, SCOPES, Token, TokenFile
+from orchestrator.cli import exits
+from orchestrator.cli.context import Context, context, say, say_json, spin
+from orchestrator.cli.live import View
+from orchestrator.cli.queue import span
+from orchestrator.cli.run import AsJson
+from orchestrator.cli.trace import RunId
+from orchestrator.cli.worker import run_worker, signals
+from orchestrator.client import Client
+from orchestrator.core.events import Entry
+from orchestrator.core.run import Run, evolve
+from orchestrator.errors import ConfigError, StoreError
+from orchestrator.settings import Settings
+from orchestrator.show import when
+from orchestrator.worker.queue import open_queue
+
+token = typer.Typer(
+    name="token", help="Who may use the API and the console: make, list and take back tokens.", no_args_is_help=True
+)
+
+
+def serve(
+    typed: typer.Context,
+    *,
+    host: Annotated[
+        str | None, typer.Option("--host", help="Where to listen; `api.host` (this machine only) if not given.")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=65535, help="0 takes a free one; `api.port` if not given.")
+    ] = None,
+    worker: Annotated[bool, typer.Option("--worker", help="Drive runs too, in this process.")] = False,
+) -> None:
+    """Serve the HTTP API and the console until SIGTERM. Beyond this machine only once a token has been made."""
+    ctx = context(typed)
+    changed = {key: value for key, value in {"host": host, "port": port}.items() if value is not None}
+    settings = ctx.settings.model_copy(update={"api": ctx.settings.api.model_copy(update=changed)})
+    raise typer.Exit(spin(_serve(ctx, settings, worker=worker)))
+
+
+def watch(
+    typed: typer.Context,
+    run_id: RunId,
+    *,
+    url: Annotated[
+        str | None, typer.Option("--url", envvar="ORCHESTRATOR_URL", help="An API to ask, instead of the store.")
+    ] = None,
+    api_token: Annotated[str | None, typer.Option("--token", envvar="ORCHESTRATOR_TOKEN", help="For that API.")] = None,
+) -> None:
+    """Follow a run from its beginning to its end, as it happens. The answer is on stdout, the rest on stderr."""
+    raise typer.Exit(spin(_watch(context(typed), run_id, url, api_token)))
+
+
+@token.command()
+def create(
+    typed: typer.Context,
+    name: Annotated[str, typer.Argument(help="Whose it is: Traces say so of every approval.")],
+    *,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scope",
+            "-s",
+            help=f"What it may do, of {', '.join(SCOPES)}; again for more. read and submit if not given.",
+        ),
+    ] = None,
+    tenant: Annotated[str, typer.Option("--tenant", help=f"Whose runs it sees; {EVERY_TENANT} for all.")] = "",
+    lasting: Annotated[
+        str | None, typer.Option("--for", help="How long it is good, such as 90d; without end if not given.")
+    ] = None,
+) -> None:
+    """Make a token. It is on stdout, this once: only its hash is kept."""
+    if not (name.isprintable() and 0 < len(name) <= 100 and tenant.isprintable() and len(tenant) <= 100):
+        raise ConfigError("NAME and --tenant are up to 100 printable characters")
+    asked = scope or ["read", "submit"]
+    if unknown := sorted(set(asked) - set(SCOPES)):
+        raise ConfigError(f"--scope {unknown[0]}: there are {', '.join(SCOPES)}")
+    now, scopes = time.time(), [each for each in SCOPES if each in asked]
+    say(_file(typed).create(name, scopes, tenant, now, None if lasting is None else now + span(lasting)))
+
+
+@token.command("list")
+def list_(typed: typer.Context, *, as_json: AsJson = False) -> None:
+    """List the tokens: id, name, scopes, tenant, end. Their text is kept nowhere."""
+    rows = _file(typed).all()
+    if as_json:
+        say_json([each.model_dump(exclude={"digest"}) for each in rows])
+    else:
+        say("\n".join(map(_line, rows)) or "no tokens")
+
+
+@token.command()
+def revoke(typed: typer.Context, which: Annotated[str, typer.Argument(help="Its id or its name.")]) -> None:
+    """Take a token back. Servers that see the file refuse it at once."""
+    say(_file(typed).revoke(which).id)
+
+
+def _file(typed: typer.Context) -> TokenFile:
+    return TokenFile(context(typed).settings.api.tokens)
+
+
+def _line(each: Token) -> str:
+    end = "" if each.expires_at is None else f"  until {when(each.expires_at)}"
+    return f"{each.id}  {each.name}  {','.join(each.scopes)}  tenant {each.tenant or '-'}{end}"
+
+
+async def _serve(ctx: Context, settings: Settings, *, worker: bool) -> int:
+    try:
+        from orchestrator.api.app import create_app  # noqa: PLC0415  an extra
+        from orchestrator.api.server import Server, listen, url_of  # noqa: PLC0415  an extra
+        from orchestrator.api.service import open_service  # noqa: PLC0415  an extra
+    except ImportError as error:
+        raise ConfigError(f"serve needs the extra: pip install 'orchestrator[api]' ({error})") from error
+    async with open_service(settings) as service:
+        with listen(settings.api.host, settings.api.port) as listener:
+            server = Server(create_app(service), service.closing)
+            say_so = partial(ctx.err.print, f"serving {url_of(listener)}", style="bold")
+            if not worker:
+                with signals(server.stop):
+                    say_so()
+                    await server.run_on(listener)
+                return 0
+            say_so()
+            serving = asyncio.create_task(server.run_on(listener))
+            try:
+                return await run_worker(ctx, settings)
+            finally:
+                server.stop()
+                await serving
+
+
+async def _watch(ctx: Context, run_id: str, url: str | None, api_token: str | None) -> int:
+    view, run = View(ctx.err), Run()
+    async with aclosing(_entries(ctx, run_id, url, api_token)) as entries:
+        async for entry in entries:
+            view.entry(run, entry)
+            run = evolve(run, entry)
+    if run.ended is None:
+        raise StoreError(f"no run {run_id!r}: `orchestrator runs` lists them")
+    if run.ended.answer is not None:
+        say(run.ended.answer)
+    return exits.of_outcome(run.ended.outcome)
+
+
+async def _entries(ctx: Context, run_id: str, url: str | None, api_token: str | None) -> AsyncGenerator[Entry, None]:
+    """The run's entries to its end, from the API or from the store; none for an unknown run."""
+    if url is not None:
+        async with Client(url, token=api_token) as client:
+            async for entry in client.run(run_id).events():
+                yield entry
+        return
+    async with open_queue(ctx.settings) as (store, _):
+        if await store.row(run_id) is None:
+            return
+        async for entry in store.follow(run_id):
+            yield entry
