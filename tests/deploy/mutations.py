@@ -66,6 +66,7 @@ MUTATIONS = (
     Mutation("compose.yaml", "../dashboards:", "../dashbords:", "facts"),
     Mutation("compose.yaml", "read_only: true", "read_only: false", "facts"),
     Mutation("compose.yaml", "127.0.0.1:9090:9090", "9090:9090", "facts"),
+    Mutation("compose.yaml", "grafana:11.6.0", "grafana:10.6.0", "facts"),
     Mutation("example.env", "POSTGRES_PASSWORD", "POSTGRES_PASWORD", "compose"),
     Mutation("config/embedded.toml", "concurrency = 200", "concurency = 200", "facts"),
     Mutation("config/distributed.toml", "grace = 25.0", "grace = 60.0", "facts"),

@@ -183,13 +183,16 @@ def services_offer_the_port(tree: Tree) -> Iterator[str]:
 
 
 def images_are_pinned(tree: Tree) -> Iterator[str]:
-    """No image without a version, none that moves."""
+    """No image without a version, none that moves; Grafana is the one that the boards are made for."""
     images = {name: each["image"] for name, each in tree.compose["services"].items()}
     images |= dict(re.findall(r"(\w*IMAGE)=(\S+)", " ".join(tree.docker("ARG"))))
     for name, image in images.items():
         _, colon, tag = image.partition(":")
         if not colon or tag == "latest":
             yield f"{name}: {image} has no fixed version"
+    boards = re.search(r"grafana-foundation-sdk==\d+!([\d.]+)", (tree.root / "pyproject.toml").read_text("utf-8"))
+    if boards is None or not images["grafana"].endswith(f":{boards[1]}"):
+        yield f"{images['grafana']} is not the Grafana that the boards are made for"
 
 
 def containers_are_confined(tree: Tree) -> Iterator[str]:
