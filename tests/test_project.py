@@ -15,7 +15,11 @@ EXTRAS = ("uvloop", "postgres")
 
 
 def declared() -> list[str]:
-    lists = [PROJECT["project"]["dependencies"], PROJECT["dependency-groups"]["dev"]]
+    groups = PROJECT["dependency-groups"]
+    dev = [
+        name for each in groups["dev"] for name in (groups[each["include-group"]] if isinstance(each, dict) else [each])
+    ]
+    lists = [PROJECT["project"]["dependencies"], dev]
     lists += [PROJECT["project"]["optional-dependencies"][name] for name in EXTRAS]
     return [re.split(r"[\[<>=!~;]", each)[0].lower().replace("_", "-") for one in lists for each in one]
 
