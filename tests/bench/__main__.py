@@ -1,24 +1,27 @@
-"""python -m tests.bench: each measurement in a process of its own, the mock in another; prints ratios of one run."""
+"""python -m tests.bench [loops] [postgres] [workers]: each measurement in a process of its own, the mock in another; prints ratios of one run."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 
-from orchestrator import process
+from orchestrator import log, process
+from tests.bench import queue
+from tests.bench.database import fresh, postgres, server_cpu
 from tests.bench.loops import ours, raw
 
-PHASES = {"200": (200, 3, 5), "1000": (1000, 1, 5), "long": (1, 1, 200)}
+PHASES = {"200": (200, 3, 5), "1000": (1000, 1, 5), "2000": (2000, 1, 5), "long": (1, 1, 200)}
 """Runs at once, rounds of them, tool steps of a run."""
 
 
@@ -38,8 +41,11 @@ def resident() -> int:
     return int(Path("/proc/self/status").read_text().partition("VmRSS:")[2].split()[0])
 
 
-async def measure(loop: str, phase: str, url: str) -> dict[str, float]:
-    """One row: CPU µs a step (user and system, all threads), steps a second, KB a run; for "long", how a step's cost grows."""
+async def measure(loop: str, phase: str, url: str, database: str = "") -> dict[str, float]:
+    """One row: CPU µs a step (user and system, all threads), steps a second, KB a run; for "long", how a step's cost grows.
+
+    With a `database` also what its server spent on a step.
+    """
     at_once, rounds, last = PHASES[phase]
     delay = 0 if phase == "long" else 50
     marks: list[float] = []
@@ -54,22 +60,29 @@ async def measure(loop: str, phase: str, url: str) -> dict[str, float]:
                 step,
                 stream=loop == "ours-stream",
                 watched=loop == "ours-watched",
-                folder=Path(folder),
+                store=database or f"sqlite:///{folder}/bench.db",
             )
         )
         async with opened as one:
             warm = [one(10_000 + index) for index in range(2)]
             answers = list(await asyncio.gather(*warm))
             marks.clear()
+            server = server_cpu(database) if database else None
             before, wall, cpu = resident(), time.perf_counter(), time.process_time()
             for turn in range(rounds):
                 answers += await asyncio.gather(*(one(turn * at_once + index) for index in range(at_once)))
             cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+            row = {} if server is None else {"server_cpu_us": 1e6 * ((server_cpu(database) or server) - server)}
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     wrong = [answer for answer in answers if f"v{last - 1}" not in str(answer)]
     assert not wrong, f"{len(wrong)} wrong answers, the first: {wrong[0]}"
     steps = len(marks)
-    row = {"cpu_us": 1e6 * cpu / steps, "steps_per_s": steps / wall, "kb_per_run": (peak - before) / (at_once * rounds)}
+    row = {name: value / steps for name, value in row.items()}
+    row |= {
+        "cpu_us": 1e6 * cpu / steps,
+        "steps_per_s": steps / wall,
+        "kb_per_run": (peak - before) / (at_once * rounds),
+    }
     if phase == "long":
         tenth = steps // 10
         first, final = marks[tenth] - marks[0], marks[-1] - marks[-1 - tenth]
@@ -77,16 +90,20 @@ async def measure(loop: str, phase: str, url: str) -> dict[str, float]:
     return row
 
 
-def in_its_own_process(loop: str, phase: str, url: str) -> dict[str, float]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.bench", loop, phase, url], stdout=subprocess.PIPE, text=True, check=True
-    )
+def in_its_own_process(*words: str, name: str = "") -> dict[str, float]:
+    """One measurement: loop, phase, the mock's URL, the database; or starts, fill or work, a store and the mock's URL."""
+    done = subprocess.run([sys.executable, "-m", "tests.bench", *words], stdout=subprocess.PIPE, text=True, check=True)
     row: dict[str, float] = json.loads(done.stdout)
-    print(f"{phase:>5} {loop:<12}" + "".join(f"  {key} {value:,.2f}" for key, value in row.items()), flush=True)
+    shown(name or f"{words[1]:>5} {words[0]}", row)
     return row
 
 
-def main() -> None:
+def shown(name: str, row: dict[str, float]) -> None:
+    print(f"{name:<20}" + "".join(f"  {key} {value:,.2f}" for key, value in row.items()), flush=True)
+
+
+def loops() -> list[str]:
+    """A step on SQLite against the raw loop; with streaming, with observers, in a long run."""
     rows: dict[tuple[str, str], dict[str, float]] = {}
     with mock() as url:
         for phase in ("200", "1000"):
@@ -97,22 +114,75 @@ def main() -> None:
     with mock(compare=True) as url:
         in_its_own_process("ours", "long", url)
         report = httpx.post(f"{url}/report", content=b"").json()
-    for phase in ("200", "1000"):
-        print(f"cpu_per_step_ratio_{phase} = {rows['ours', phase]['cpu_us'] / rows['raw', phase]['cpu_us']:.2f}")
-    print(
-        f"cpu_per_step_ratio_200_streamed = {rows['ours-stream', '200']['cpu_us'] / rows['raw', '200']['cpu_us']:.2f}"
-    )
-    print(f"observers_cost_ratio = {rows['ours-watched', '200']['cpu_us'] / rows['ours', '200']['cpu_us']:.2f}")
-    print(f"steps_per_s_ratio_1000 = {rows['ours', '1000']['steps_per_s'] / rows['raw', '1000']['steps_per_s']:.2f}")
-    print(f"kb_per_run_1000 = {rows['ours', '1000']['kb_per_run']:.0f}")
-    print(
-        f"long_run_last_tenth_over_first = {rows['ours', 'long']['growth']:.2f} (raw {rows['raw', 'long']['growth']:.2f})"
-    )
-    print(f"prompt_prefix_kept = {report['prefix']:.3f}")
 
+    def ratio(figure: str, phase: str, one: str, other: str) -> float:
+        return rows[one, phase][figure] / rows[other, phase][figure]
+
+    return [
+        *(f"cpu_per_step_ratio_{phase} = {ratio('cpu_us', phase, 'ours', 'raw'):.2f}" for phase in ("200", "1000")),
+        f"cpu_per_step_ratio_200_streamed = {ratio('cpu_us', '200', 'ours-stream', 'raw'):.2f}",
+        f"observers_cost_ratio = {ratio('cpu_us', '200', 'ours-watched', 'ours'):.2f}",
+        f"steps_per_s_ratio_1000 = {ratio('steps_per_s', '1000', 'ours', 'raw'):.2f}",
+        f"kb_per_run_1000 = {rows['ours', '1000']['kb_per_run']:.0f}",
+        f"long_run_last_tenth_over_first = {rows['ours', 'long']['growth']:.2f} (raw {rows['raw', 'long']['growth']:.2f})",
+        f"prompt_prefix_kept = {report['prefix']:.3f}",
+    ]
+
+
+def on_postgres(server: str) -> list[str]:
+    """A step on PostgreSQL against the raw loop: the client's CPU; the server's stands in the rows."""
+    lines = []
+    with mock() as url:
+        for phase in ("200", "2000"):
+            raw_row = in_its_own_process("raw", phase, url)
+            with fresh(server) as database:
+                row = in_its_own_process("ours", phase, url, database, name=f"{phase:>5} ours-postgres")
+            lines.append(f"postgres_cpu_per_step_ratio_{phase} = {row['cpu_us'] / raw_row['cpu_us']:.2f}")
+            if "server_cpu_us" in row:
+                lines.append(f"postgres_server_cpu_us_per_step_{phase} = {row['server_cpu_us']:.0f}")
+    return lines
+
+
+def workers(server: str) -> list[str]:
+    """The worker with its queue: starts a second on either store, and two processes against one."""
+    lines = []
+    with mock() as url, tempfile.TemporaryDirectory() as folder:
+        row = in_its_own_process("starts", f"sqlite:///{folder}/bench.db", url, name="starts sqlite")
+        lines.append(f"run_starts_per_s_worker_sqlite = {row['run_starts_per_s']:.0f}")
+        with fresh(server) as database:
+            row = in_its_own_process("starts", database, url, name="starts postgres")
+        lines.append(f"run_starts_per_s_worker_postgres = {row['run_starts_per_s']:.0f}")
+        rows = []
+        for count in (1, 2):
+            with fresh(server) as database:
+                rows.append(queue.shared(database, url, count))
+            shown(f"{count} worker(s)", rows[-1])
+    one, two = rows
+    lines.append(f"two_workers_over_one = {one['wall_s'] / two['wall_s']:.2f} (cores = {queue.cores()})")
+    lines.append(f"two_workers_cpu_over_one = {two['cpu_s'] / one['cpu_s']:.2f}")
+    return lines
+
+
+def main(parts: Sequence[str]) -> None:
+    """All parts, or those that are named: loops, postgres, workers."""
+    lines: list[str] = []
+    if "loops" in parts:
+        lines += loops()
+    if {"postgres", "workers"} & set(parts):
+        with postgres() as server:
+            lines += on_postgres(server) if "postgres" in parts else []
+            lines += workers(server) if "workers" in parts else []
+    print("\n".join([*lines, f"load_average = {os.getloadavg()[0]:.1f} (cores = {queue.cores()})"]))
+
+
+MEASUREMENTS = {"starts": queue.starts, "work": queue.work, "fill": queue.fill}
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        print(json.dumps(process.run(measure(*sys.argv[1:4]))))  # both loops in the process that a worker is
+    words = sys.argv[1:]
+    if len(words) < 3:
+        main(words or ("loops", "postgres", "workers"))
+    elif words[0] in MEASUREMENTS:
+        log.configure("json", "error", stream=sys.stderr)
+        print(json.dumps(process.run(MEASUREMENTS[words[0]](*words[1:]))))
     else:
-        main()
+        print(json.dumps(process.run(measure(*words))))  # both loops in the process that a worker is

@@ -78,11 +78,11 @@ def nowhere() -> TextIO:
 
 @asynccontextmanager
 async def ours(
-    url: str, model: str, step: Step, *, stream: bool = False, watched: bool = False, folder: Path
+    url: str, model: str, step: Step, *, stream: bool = False, watched: bool = False, store: str
 ) -> AsyncIterator[Callable[[int], Awaitable[str]]]:
-    """The product: policies, cleaning, guards, a durable trace in SQLite; `watched`: as a worker is, with metrics and log."""
+    """The product: policies, cleaning, guards, a durable trace in `store`; `watched`: as a worker is, with metrics and log."""
     models = {"m": ModelSettings(provider="openai", base_url=url, model=model, stream=stream)}
-    settings = Settings(models=models, store=f"sqlite:///{folder}/bench.db")
+    settings = Settings(models=models, store=store)
     agent = AgentSpec(models=("m",))
     toolbox = Toolbox([look])
 
