@@ -55,9 +55,14 @@ def submission(job: Job, now: float) -> tuple[Statement, ...]:
 async def fetch(
     connection: Connection, jobs: JobManager, lanes: Sequence[str], worker: int, most: int
 ) -> list[QueuedJob]:
-    """Up to `most` jobs, in procrastinate's order. It gives one a call: the calls share a round trip."""
+    """Up to `most` jobs, in procrastinate's order. It gives one a call: the calls share a round trip.
+
+    Until the server has statistics of a table that has just grown, it would sort the whole queue for each call: told not to
+    sort, it walks the index that procrastinate keeps in that very order (200 claims/s against 1,800, 4,000 queued).
+    """
     if most <= 0:
         return []
+    await connection.execute(SQL["in order"])
     async with connection.pipeline():
         found = await asyncio.gather(*(jobs.fetch_job(lanes, worker) for _ in range(most)))
     return [job for job in found if job]

@@ -64,6 +64,9 @@ SELECT run_id FROM slice_keys WHERE tenant = %s AND key = %s;
 -- [known worker]
 SELECT 1 FROM procrastinate_workers WHERE id = %s AND last_heartbeat >= now() - make_interval(secs => %s::float8);
 
+-- [in order]
+SELECT set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true);
+
 -- [lock claims]
 SELECT pg_advisory_xact_lock(hashtext('orchestrator claims'));
 
