@@ -43,53 +43,63 @@ class Plan:
 
 @dataclass(slots=True)
 class Crew:
-    """The worker processes: there are always as many, whoever is killed."""
+    """The workers, by process id: there are always as many, whoever is killed. `codes` are the exit codes of those that ended."""
 
-    plan: Plan
-    model: str
-    members: list[Process] = field(default_factory=list)
-    frozen: Process | None = None
+    nursery: Process
+    frozen: int | None = None
+    members: list[int] = field(default_factory=list)
+    codes: dict[int, int] = field(default_factory=dict)
     kills: list[tuple[int, float]] = field(default_factory=list)
 
+    async def hear(self) -> None:
+        """What the nursery says."""
+        assert self.nursery.stdout is not None
+        async for line in self.nursery.stdout:
+            said, pid, *code = line.split()
+            if said == b"born":
+                self.members.append(int(pid))
+            else:
+                self.codes[int(pid)] = int(code[0])
+
     async def hire(self) -> None:
-        """Start one more."""
-        words = ("-m", "tests.chaos.worker", self.plan.store, str(self.plan.folder / "notes.db"), self.model)
-        log = (self.plan.folder / "workers.log").open("ab")
-        self.members.append(
-            await asyncio.create_subprocess_exec(sys.executable, *words, cwd=ROOT, stdout=log, stderr=log)
-        )
-        log.close()
+        """One more."""
+        assert self.nursery.stdin is not None
+        known = len(self.members)
+        self.nursery.stdin.write(b"\n")
+        while len(self.members) == known:  # noqa: ASYNC110  other processes have no events
+            await asyncio.sleep(0.01)
 
     async def kill_one(self) -> None:
         """SIGKILL to one of those that are not frozen, and another in its place."""
-        victim = random.choice([each for each in self.members if each is not self.frozen])
+        victim = random.choice([each for each in self.members if each != self.frozen])
         self.members.remove(victim)
-        with suppress(ProcessLookupError):
-            victim.kill()
-            self.kills.append((victim.pid, time.time()))
-        await victim.wait()
+        os.kill(victim, signal.SIGKILL)
+        self.kills.append((victim, time.time()))
         await self.hire()
 
-    async def freeze_one(self) -> None:
+    async def freeze_one(self, seconds: float) -> None:
         """SIGSTOP, a long while, SIGCONT."""
         self.frozen = self.members[0]
-        self.frozen.send_signal(signal.SIGSTOP)
-        await asyncio.sleep(self.plan.frozen)
-        self.frozen.send_signal(signal.SIGCONT)
+        os.kill(self.frozen, signal.SIGSTOP)
+        await asyncio.sleep(seconds)
+        os.kill(self.frozen, signal.SIGCONT)
         self.frozen = None
 
-    async def dismiss(self) -> list[int | None]:
+    async def dismiss(self) -> list[int]:
         """SIGTERM to all; their exit codes."""
         for each in self.members:
-            with suppress(ProcessLookupError):
-                each.terminate()
-        return [await each.wait() for each in self.members]
+            os.kill(each, signal.SIGTERM)
+        async with asyncio.timeout(60):
+            while not self.codes.keys() >= set(self.members):  # noqa: ASYNC110  other processes have no events
+                await asyncio.sleep(0.05)
+        return [self.codes[each] for each in self.members]
 
     def abandon(self) -> None:
         """Whoever is still there is killed."""
         for each in self.members:
             with suppress(ProcessLookupError):
-                each.kill()
+                os.kill(each, signal.SIGKILL)
+        self.nursery.kill()
 
 
 async def play(plan: Plan, say: Callable[[str], None] = print) -> Result:
@@ -98,20 +108,30 @@ async def play(plan: Plan, say: Callable[[str], None] = print) -> Result:
         sys.executable, "-m", "tests.bench.mock", cwd=ROOT, stdout=PIPE, stderr=DEVNULL
     )
     assert mock.stdout is not None
-    crew = Crew(plan, f"http://127.0.0.1:{int(await mock.stdout.readline())}/v1")
-    begun = time.monotonic()
+    model = f"http://127.0.0.1:{int(await mock.stdout.readline())}/v1"
+    crew = Crew(await _nursery(plan, model))
+    hearing = asyncio.create_task(crew.hear())
     try:
-        run_ids = await _submitted(plan, crew.model)
+        run_ids = await _submitted(plan, model)
+        begun = time.monotonic()
         for _ in range(plan.workers):
             await crew.hire()
         await asyncio.sleep(min(3.0, plan.lasting / 4))
         await _damaged(plan, crew, say)
         damage = Damage(tuple(crew.kills), freezes=int(plan.frozen > 0), restarts=int(plan.restart is not None))
-        return await _ended(plan, crew, run_ids, damage, begun)
+        return await _ended(plan, crew, model, run_ids, damage, begun)
     finally:
         crew.abandon()
         mock.kill()
-        await mock.wait()
+        await asyncio.gather(mock.wait(), crew.nursery.wait(), hearing)
+
+
+async def _nursery(plan: Plan, model: str) -> Process:
+    words = ("-m", "tests.chaos.worker", plan.store, str(plan.folder / "notes.db"), model)
+    with (plan.folder / "workers.log").open("ab") as log:
+        return await asyncio.create_subprocess_exec(
+            sys.executable, *words, cwd=ROOT, stdin=PIPE, stdout=PIPE, stderr=log
+        )
 
 
 async def _submitted(plan: Plan, model: str) -> list[str]:
@@ -126,7 +146,9 @@ async def _submitted(plan: Plan, model: str) -> list[str]:
 
 async def _damaged(plan: Plan, crew: Crew, say: Callable[[str], None]) -> None:
     begun = time.monotonic()
-    freezing = asyncio.create_task(_after(plan.lasting / 4, crew.freeze_one)) if plan.frozen else None
+    freezing = (
+        asyncio.create_task(_after(plan.lasting / 4, lambda: crew.freeze_one(plan.frozen))) if plan.frozen else None
+    )
     restarting = asyncio.create_task(_after(plan.lasting * 0.6, lambda: _restarted(plan))) if plan.restart else None
     while time.monotonic() - begun < plan.lasting:
         await asyncio.sleep(plan.every)
@@ -151,8 +173,10 @@ async def _restarted(plan: Plan) -> None:
         await asyncio.to_thread(plan.restart)
 
 
-async def _ended(plan: Plan, crew: Crew, run_ids: list[str], damage: Damage, begun: float) -> Result:
-    settings = settings_for(plan.store, crew.model)
+async def _ended(
+    plan: Plan, crew: Crew, model: str, run_ids: list[str], damage: Damage, begun: float
+) -> Result:
+    settings = settings_for(plan.store, model)
     limit = time.monotonic() + PATIENCE
     async with open_queue(settings) as (store, _):
         while time.monotonic() < limit:

@@ -1,12 +1,18 @@
-"""One worker process: `python -m tests.chaos.worker STORE NOTES MODEL_URL SECONDS`. SIGTERM drains it."""
+"""Worker processes: `python -m tests.chaos.worker STORE NOTES MODEL_URL` is their nursery.
+
+For each line on its stdin it forks one and says `born PID`; of each that has ended it says `gone PID CODE`. A worker that is forked
+works at once, however long it takes to import it, so that one may be killed every two seconds and there is always another.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -74,7 +80,8 @@ class Noted:
         self._notes.ended(taken.run_id, taken.epoch)
 
 
-async def main(store_url: str, notes: str, model_url: str) -> int:
+async def work(store_url: str, notes: str, model_url: str) -> int:
+    """One worker's life. SIGTERM drains it."""
     NOTES.append(Notes(Path(notes)))
     settings = settings_for(store_url, model_url)
     async with open_queue(settings) as (store, dispatcher), open_ports(settings, store=store, toolbox=TOOLBOX) as ports:
@@ -84,5 +91,24 @@ async def main(store_url: str, notes: str, model_url: str) -> int:
         return await working.run()
 
 
+def nursery(arguments: list[str]) -> None:
+    """Until stdin ends."""
+    signal.signal(signal.SIGCHLD, lambda *_: reap())
+    for _ in iter(sys.stdin.readline, ""):
+        pid = os.fork()
+        if pid == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.dup2(2, 1)  # what a worker logs is not for whoever listens to the nursery
+            os._exit(asyncio.run(work(*arguments)))
+        os.write(1, f"born {pid}\n".encode())
+
+
+def reap() -> None:
+    """Say who has ended, and how."""
+    with suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            os.write(1, f"gone {ended[0]} {os.waitstatus_to_exitcode(ended[1])}\n".encode())
+
+
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main(*sys.argv[1:4])))
+    nursery(sys.argv[1:4])
