@@ -131,7 +131,8 @@ class AgentSettings(_Table):
 
 
 class WorkerSettings(_Table):
-    """The worker: runs driven at once, seconds of grace for a drain, heartbeats and their lease, and where its health is served."""
+    """The worker: runs driven at once, seconds of grace for a drain, heartbeats and their lease, where its health is served, and
+    whether it also evaluates the alert rules."""
 
     concurrency: int = Field(default=1000, ge=1)
     grace: float = Field(default=25.0, ge=0)
@@ -139,6 +140,7 @@ class WorkerSettings(_Table):
     lease: float = Field(default=10.0, gt=0)
     host: str = "127.0.0.1"
     port: int = Field(default=0, ge=0, le=65535)
+    monitor: bool = False
 
     @model_validator(mode="after")
     def _in_time(self) -> Self:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -14,10 +14,14 @@ import typer
 from orchestrator import health
 from orchestrator.assembly import open_ports
 from orchestrator.cli.context import Context, context
+from orchestrator.dispatch import Dispatcher
+from orchestrator.hooks import make_hooks
 from orchestrator.inbox import callback_token
 from orchestrator.log import log_entry
 from orchestrator.metrics import Metrics
+from orchestrator.monitor import depth_of, make_monitor
 from orchestrator.settings import Settings
+from orchestrator.stores import Store
 from orchestrator.worker import Ending, Watchdog, Worker
 from orchestrator.worker.gauges import WorkerCollector
 from orchestrator.worker.queue import abilities, callback_key, open_queue, worker_rules
@@ -37,10 +41,14 @@ def worker(
             "--port", min=0, max=65535, help="For /healthz, /readyz and /metrics; `worker.port` if not given."
         ),
     ] = None,
+    monitor: Annotated[
+        bool | None,
+        typer.Option("--monitor/--no-monitor", help="Evaluate the alert rules as well; `worker.monitor` if not given."),
+    ] = None,
 ) -> None:
     """Take runs and drive them until SIGTERM (drains: exit 0) or a second signal (forced: exit 1). Kill it as you like."""
     ctx = context(typed)
-    given = {"concurrency": concurrency, "port": port}
+    given = {"concurrency": concurrency, "port": port, "monitor": monitor}
     changed = {key: value for key, value in given.items() if value is not None}
     settings = ctx.settings
     settings = settings.model_copy(update={"worker": settings.worker.model_copy(update=changed)})
@@ -64,9 +72,7 @@ async def run_worker(ctx: Context, settings: Settings) -> Ending:
         store, dispatcher = await stack.enter_async_context(open_queue(settings))
         metrics = Metrics()
         opened = await stack.enter_async_context(
-            open_ports(
-                settings, store=store, observers=(log_entry, metrics.observe), observe=metrics.incidents.observe
-            )
+            open_ports(settings, store=store, observers=(log_entry, metrics.observe), observe=metrics.incidents.observe)
         )
         key = callback_key(settings)
         ports = replace(
@@ -83,10 +89,28 @@ async def run_worker(ctx: Context, settings: Settings) -> Ending:
         url = stack.enter_context(
             health.serve(settings.worker.host, settings.worker.port, lambda: problem(working, dog), metrics.render)
         )
+        if settings.worker.monitor:
+            await stack.enter_async_context(monitoring(ctx, settings, store, dispatcher))
         stack.enter_context(signals(working.stop))
         place = settings.store.rpartition("@")[2]
         ctx.err.print(f"worker {dispatcher.worker[:8]} takes runs from {place}; {url}/readyz", style="bold")
         return await _both(working, scheduling(dispatcher, settings, offered, ports.clock))
+
+
+@asynccontextmanager
+async def monitoring(ctx: Context, settings: Settings, store: Store, dispatcher: Dispatcher) -> AsyncIterator[None]:
+    """The alert rules are evaluated and the hooks told, inside; a fault of the monitor ends the worker."""
+    async with AsyncExitStack() as stack:
+        hooks = make_hooks(settings)
+        for hook in hooks:
+            stack.push_async_callback(hook.close)
+        if not hooks:
+            ctx.err.print("no hook is configured: alerts are only logged; write a [hooks.NAME] table")
+        watch = make_monitor(settings, store, hooks, gauges=depth_of(dispatcher))
+        async with asyncio.TaskGroup() as group:
+            looking = group.create_task(watch.run())
+            yield
+            looking.cancel()
 
 
 @contextmanager
