@@ -32,7 +32,7 @@ RATES = Row(
             (Query(ratio(GAP)),), PERCENT, "stat", 5, 5, decimals=1,
         ).limited(GAP),
         Panel(
-            "says a tool",
+            "Gap coverage",
             "Share of Actions before which the model said anything about a tool. Low: the gap rests on little; silence is no health. "
             "Ask for a Thought in the agent's instructions, or use a model that reasons aloud.",
             (Query(_coverage("orchestrator_thought_actions_total", "unstated", window(GAP))),), PERCENT, "stat", 3, 5, decimals=0,
@@ -44,7 +44,7 @@ RATES = Row(
             (Query(ratio(NOTICE)),), PERCENT, "stat", 5, 5, decimals=0,
         ).limited(NOTICE),
         Panel(
-            "says anything",
+            "Error coverage",
             "Share of error Observations whose next turn has any text. Low: the model acts without a word, see `corrected` among its turns.",
             (Query(_coverage("orchestrator_error_observations_total", "unstated", window(NOTICE))),), PERCENT, "stat", 3, 5, decimals=0,
         ),
@@ -55,7 +55,7 @@ RATES = Row(
             (Query(mean(BLOAT)),), "none", "stat", 5, 5, decimals=2,
         ).limited(BLOAT),
         Panel(
-            "has a minimum",
+            "Bloat coverage",
             "Share of answered runs for which a fewest number of steps is known. Low: most answers use nothing that a tool said; look at them.",
             (Query(
                 f"sum(increase(orchestrator_step_bloat_ratio_count{{{AGENT}}}[1h]))"

@@ -73,7 +73,7 @@ THROUGHPUT = Row(
         Panel(
             "Model latency",
             "Seconds of one model call, retries included. 95 % far above half: the provider throttles or some prompts are long; see Retries.",
-            (Query(_quantile(0.5, "orchestrator_model_seconds", "model"), "{{model}} half"), Query(_quantile(0.95, "orchestrator_model_seconds", "model"), "{{model}} 95 %")),
+            (Query(_quantile(0.5, "orchestrator_model_seconds"), "half of all"), Query(_quantile(0.95, "orchestrator_model_seconds", "model"), "{{model}} 95 %")),
             "s", decimals=2,
         ),
         Panel(
@@ -111,7 +111,7 @@ POLICIES = Row(
         Panel(
             "Breakers",
             "1 while nothing but probes is sent to an endpoint or tool. A line at 1: it keeps failing; it comes back by itself when a probe succeeds.",
-            (Query('max by (kind, target) (orchestrator_breaker_open) > 0 or max by (kind) (orchestrator_breaker_open{kind="model"}) * 0', "{{kind}} {{target}}"),),
+            (Query("topk(8, max by (kind, target) (orchestrator_breaker_open))", "{{kind}} {{target}}"),),
             "none", width=6, decimals=0, most=1,
         ),
         Panel(

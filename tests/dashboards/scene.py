@@ -26,7 +26,7 @@ BEHAVIOURS = {
 """What the model of each agent's name does."""
 
 MODEL = """
-[models.{name}]
+[models.{key}]
 provider = "openai"
 base_url = "{url}/v1"
 model = "{model}"
@@ -78,16 +78,22 @@ class Scene:
 
 
 def settings(url: str) -> str:
-    found = ['tools = ["TOOLS", "own.py"]\n[worker]\nconcurrency = 40\nbeat = 0.5\nlease = 3.0\n']
-    for name, model in BEHAVIOURS.items():
-        text = name in {"forger", "thinker"}
-        more = "limit = { at_once = 2 }" if name == "guide" else ""
-        chain = '"down", "stand-in"' if name == "stand-in" else f'"{name}"'
+    """The settings file; TOOLS stands for the shipped tools."""
+    found = ['tools = ["TOOLS", "own.py"]\n[worker]\nconcurrency = 20\nbeat = 0.5\nlease = 3.0\n']
+    for name, model in {**BEHAVIOURS, "nobody": "down"}.items():
+        key = model.replace(":", "-")
         found.append(
-            MODEL.format(name=name, url=url, model=model, protocol="text" if text else "native", more=more, chain=chain)
+            MODEL.format(
+                name=name,
+                key=key,
+                url="http://127.0.0.1:9" if model == "down" else url,
+                model=model,
+                protocol="text" if name in {"forger", "thinker"} else "native",
+                more="limit = { at_once = 2 }" if name == "guide" else "",
+                chain='"down", "demo"' if name == "stand-in" else f'"{key}"',
+            )
         )
-    down = MODEL.format(name="down", url="http://127.0.0.1:9", model="demo", protocol="native", more="", chain='"down"')
-    return "".join(found) + down
+    return "".join(found)
 
 
 @contextmanager

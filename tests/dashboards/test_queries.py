@@ -49,7 +49,7 @@ def test_the_three_rates_see_what_the_model_was_told_to_do(played: Scene) -> Non
 
 def test_what_was_scraped_is_at_most_1000_series_for_each_worker_of_three_models(played: Scene) -> None:
     series = played.prometheus.value(
-        'count({job="orchestrator", target!~".+", model=~"|guide|drifter|busy|other", agent=~"|guide"})'
+        'count({job="orchestrator", target!~".+", model=~"|demo-l20|demo-gap|demo-529|other", agent=~"|guide"})'
     )
     assert 200 < series <= 1000
 

@@ -175,7 +175,7 @@ def _corrections(before: Step, turn: ModelTurn) -> int:
 def _observation(run: Run, observation: Observation) -> Iterator[Sample]:
     tool = _tool(run, observation.tool)
     yield Sample("orchestrator_tool_seconds", {"tool": tool}, observation.seconds)
-    yield from _retries(run, "tool", observation.attempts)
+    yield from _retries(run, "tool", _again(observation.attempts, observation.code))
     for action in observation.sanitised:
         yield Sample("orchestrator_sanitised_total", {"action": action if action in SANITISERS else OTHER})
     if observation.status == "error":
@@ -190,7 +190,7 @@ def _ended(run: Run, ended: RunEnded, learned: int | None) -> Iterator[Sample]:
     steps = len(run.steps) + (run.turn is not None)
     yield Sample("orchestrator_runs_total", outcome)
     yield Sample("orchestrator_run_steps", agent, steps)
-    yield from _retries(run, "model", ended.attempts)
+    yield from _retries(run, "model", _again(ended.attempts, ended.code))
     if ended.outcome.value == NO_PROGRESS:
         yield _anomaly(run, NO_PROGRESS)
     found = bloat(run, learned)
@@ -204,6 +204,11 @@ def _anomaly(run: Run, kind: str) -> Sample:
     turn = run.turn or (run.steps[-1].turn if run.steps else None)
     labels = {"agent": run.start.agent.name, "model": _model(run, turn), "kind": kind}
     return Sample("orchestrator_anomalies_total", labels)
+
+
+def _again(attempts: tuple[Attempt, ...], code: str | None) -> tuple[Attempt, ...]:
+    """The tries after which there was another: not the one whose failure is the end."""
+    return attempts[:-1] if attempts and attempts[-1].code == code else attempts
 
 
 def _retries(run: Run, kind: str, attempts: tuple[Attempt, ...]) -> Iterator[Sample]:
