@@ -70,15 +70,17 @@ async def get_health(call: Call) -> Response:
     return reply(await health(call.service.store, since, until, tenant, query.agent))
 
 
-async def health(store: Store, since: float, until: float, tenant: str | None, agent: str | None) -> Health:
-    """The metrics of the runs that began in since <= t < until."""
+async def health(  # noqa: PLR0913, PLR0917  a window, and what is looked at in it
+    store: Store, since: float, until: float, tenant: str | None, agent: str | None, most: int = MOST
+) -> Health:
+    """The metrics of the runs that began in since <= t < until, of the newest `most` of them."""
     sums: defaultdict[tuple[str, str], float] = defaultdict(float)
     counts: Counter[tuple[str, str]] = Counter()
     outcomes: Counter[str] = Counter()
     seen = damaged = 0
     async for row in _rows(store, since, until, tenant, agent):
         seen += 1
-        if seen > MOST:
+        if seen > most:
             break
         outcomes[row.outcome.value if row.outcome else "open"] += 1
         try:
@@ -93,8 +95,8 @@ async def health(store: Store, since: float, until: float, tenant: str | None, a
     return Health(
         since=since,
         until=until,
-        runs=min(seen, MOST),
-        complete=seen <= MOST,
+        runs=min(seen, most),
+        complete=seen <= most,
         damaged=damaged,
         thought_action_gap=_rate(gaps, gaps + counts[GAPS, "match"]),
         error_propagation=_rate(counts[ERRORS, "propagated"], counts[ERRORS, "propagated"] + counts[ERRORS, "ignored"]),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
+from orchestrator.api.auth import Principal
 from orchestrator.api.events import EventStream
 from orchestrator.api.operation import Call
 from orchestrator.api.problems import Problem
+from orchestrator.api.service import Service
 from orchestrator.api.state import cursor, line, opened, reply, state
 from orchestrator.api.words import RunPage, RunState, Submission
 from orchestrator.assembly import RunRequest, new_run_id, started
@@ -109,12 +111,17 @@ async def decided(call: Call, verdict: Verdict) -> Response:
     return reply(await found(call, row.run_id))
 
 
-async def seen(call: Call, run_id: str) -> RunRow:
+async def find(service: Service, who: Principal, run_id: str) -> RunRow:
     """The run's row. Problem 404 when there is none, and just the same when it is another tenant's."""
-    row = await call.service.store.row(run_id) if run_id.isprintable() and len(run_id) <= LONGEST_RUN_ID else None
-    if row is None or not call.who.sees(row.tenant):
+    row = await service.store.row(run_id) if run_id.isprintable() and len(run_id) <= LONGEST_RUN_ID else None
+    if row is None or not who.sees(row.tenant):
         raise Problem(404, "UNKNOWN_RUN", "there is no such run: `GET /v1/runs` lists those that you can see")
     return row
+
+
+async def seen(call: Call, run_id: str) -> RunRow:
+    """The run's row, if whoever calls may know of it. Problem 404 as `find`."""
+    return await find(call.service, call.who, run_id)
 
 
 async def found(call: Call, run_id: str) -> RunState:

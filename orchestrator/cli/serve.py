@@ -121,11 +121,12 @@ async def _serve(ctx: Context, settings: Settings, *, worker: bool) -> int:
         from orchestrator.api.app import create_app  # noqa: PLC0415  an extra
         from orchestrator.api.server import Server, listen, url_of  # noqa: PLC0415  an extra
         from orchestrator.api.service import open_service  # noqa: PLC0415  an extra
+        from orchestrator.console import pages as console  # noqa: PLC0415  an extra
     except ImportError as error:
         raise ConfigError(f"serve needs the extra: pip install 'orchestrator[api]' ({error})") from error
     async with open_service(settings) as service:
         with listen(settings.api.host, settings.api.port) as listener:
-            server = Server(create_app(service), service.closing)
+            server = Server(create_app(service, console.routes(service)), service.closing)
             say_so = partial(ctx.err.print, f"serving {url_of(listener)}", style="bold")
             if not worker:
                 with signals(server.stop):

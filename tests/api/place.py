@@ -16,6 +16,7 @@ from orchestrator.api.auth import Gate
 from orchestrator.api.server import Server, listen, url_of
 from orchestrator.api.service import Service
 from orchestrator.api.tokens import Scope, TokenFile
+from orchestrator.console import pages
 from orchestrator.core.events import Event, RunStarted
 from orchestrator.dispatch import Job
 from orchestrator.dispatch.memory import MemoryDispatcher
@@ -52,7 +53,7 @@ class Place:
 
     @property
     def app(self) -> Any:
-        return create_app(self.service)
+        return create_app(self.service, pages.routes(self.service))
 
     def client(self, token: str | None = None, **headers: str) -> httpx.AsyncClient:
         """Asks as admin, unless another token is given ("" for none)."""
