@@ -160,7 +160,8 @@ class Session:
         self._fold(missed)
 
     async def _ask(self, ask: AskModel) -> None:
-        run, ask = self.run, replace(ask, out=self._out())
+        run, out = self.run, self._out()
+        ask = replace(ask, out=out) if out else ask
         self._model = self._model or self.ports.models.open(run)
         try:
             async with asyncio.timeout(self._left()):
