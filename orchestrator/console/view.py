@@ -157,6 +157,7 @@ class _Builder:
                 shown.bars.append(_bar(self._calls[action_id], "wait", since, at))
             for action_id in run.begun - run.waiting.keys():
                 shown.bars.append(_bar(self._calls[action_id], "tool", self._begun[action_id], at))
+        shown.bars.sort(key=lambda bar: (bar.start, bar.end))
         del shown.bars[MOST_BARS:]
         shown.span = max([at, 0.001, *(bar.end for bar in shown.bars)])
 

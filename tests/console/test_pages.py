@@ -133,6 +133,22 @@ async def test_a_form_that_is_not_from_our_page_does_nothing(api: Place, forged:
     assert len(await api.store.read("r")) == 3
 
 
+async def test_a_browser_may_use_our_own_page_and_no_other(tmp_path: Path) -> None:
+    async with place(tmp_path, tokens=False) as api, api.client("") as http:
+        await api.run("r", *ASKED)
+        page = await http.get("/runs/r")
+        assert page.headers["referrer-policy"] == "same-origin", (
+            "no-referrer makes a browser's own forms say `Origin: null`"
+        )
+        form, fetch = {"form": Page(page.text).fields()["form"]}, {"sec-fetch-site": "same-origin"}
+        for origin in ("null", "http://evil.example", "http://127.0.0.1:9999"):
+            assert (
+                await http.post("/runs/r/cancel", data=form, headers={"origin": origin, **fetch})
+            ).status_code == 403
+        own = {"origin": "http://127.0.0.1:8700", **fetch}
+        assert (await http.post("/runs/r/cancel", data=form, headers=own)).status_code == 303
+
+
 async def test_the_form_of_one_session_is_no_good_in_another(api: Place) -> None:
     await api.run("r", *ASKED)
     async with (
@@ -187,7 +203,7 @@ async def test_no_script_but_our_own_may_run(api: Place) -> None:
         assert "script-src 'self'" in policy
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
-        for name in ("console.js", "console.css"):
+        for name in ("console.js", "console.css", "icon.svg"):
             assert (await http.get(f"/static/{name}")).status_code == 200
         for path in ("/static/../pages.py", "/static/%2e%2e/pages.py", "/static/"):
             assert (await http.get(path)).status_code in {404, 405}

@@ -23,7 +23,8 @@ if (live) {
 // Keyboard: j and k move, Enter opens, / goes to the filter, u goes up.
 const items = () => [...document.querySelectorAll("[data-item]")];
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target instanceof Element && event.target.matches("input, textarea, select")) return;
   if (event.key === "j" || event.key === "k") {
     const all = items();
     const at = all.indexOf(document.activeElement);
