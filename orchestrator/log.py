@@ -31,6 +31,7 @@ from orchestrator.core.events import (
     Waiting,
 )
 from orchestrator.core.run import Run
+from orchestrator.traceparent import trace_id
 
 Format = Literal["console", "json", "auto"]
 MASK = "****"
@@ -70,7 +71,13 @@ def configure(
 def log_entry(run: Run, entry: Entry) -> None:
     """The observer: writes the line of one entry. `run` is the run as it was before it."""
     level, word, fields = line(run, entry)
-    _log.log(_LEVELS[level], word, run=entry.run_id, seq=entry.seq, **fields)
+    _log.log(_LEVELS[level], word, run=entry.run_id, trace=_trace(run, entry), seq=entry.seq, **fields)
+
+
+def _trace(run: Run, entry: Entry) -> str:
+    """The trace id that the run's spans and exemplars bear."""
+    first = run.started if run.started is not None else entry.event
+    return trace_id(entry.run_id, first.labels if isinstance(first, RunStarted) else {})
 
 
 def line(run: Run, entry: Entry) -> tuple[str, str, dict[str, Any]]:

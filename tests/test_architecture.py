@@ -15,9 +15,9 @@ PACKAGE = ROOT / "orchestrator"
 
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors"}),
-    frozenset({"core", "secret"}),
+    frozenset({"core", "secret", "traceparent"}),
     frozenset({"alerts"}),
-    frozenset({"cron", "process", "settings", "show", "log", "traceparent", "policy", "http", "providers", "tool"}),
+    frozenset({"cron", "process", "settings", "show", "log", "policy", "http", "providers", "tool"}),
     frozenset({"model", "toolbox", "stores", "hooks"}),
     frozenset({"runner"}),
     frozenset({"assembly", "dispatch"}),

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from orchestrator.tool import ToolError, tool
+from orchestrator.tool import ToolError, tool, trace_headers
 
 MOST_BYTES = 512 * 1024
 MOST_REDIRECTS = 5
@@ -40,7 +40,7 @@ async def follow(client: httpx.AsyncClient, url: httpx.URL) -> dict[str, Any]:
     """GET, checking the address before each hop."""
     for _ in range(MOST_REDIRECTS + 1):
         await check(url)
-        async with client.stream("GET", url, headers={"user-agent": "orchestrator-react/0.1"}) as response:
+        async with client.stream("GET", url, headers={"user-agent": "orchestrator-react/0.1", **trace_headers()}) as response:
             if response.next_request is not None:
                 url = response.next_request.url
                 continue

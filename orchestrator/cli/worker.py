@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from orchestrator import health
-from orchestrator.assembly import open_ports
+from orchestrator.assembly import open_ports, secrets_of
 from orchestrator.cli.context import Context, context
 from orchestrator.dispatch import Dispatcher
 from orchestrator.hooks import make_hooks
@@ -20,6 +20,7 @@ from orchestrator.inbox import callback_token
 from orchestrator.log import log_entry
 from orchestrator.metrics import Metrics
 from orchestrator.monitor import depth_of, make_monitor
+from orchestrator.otel import tracing
 from orchestrator.settings import Settings
 from orchestrator.stores import Store
 from orchestrator.worker import Ending, Watchdog, Worker
@@ -71,8 +72,9 @@ async def run_worker(ctx: Context, settings: Settings) -> Ending:
     async with AsyncExitStack() as stack:
         store, dispatcher = await stack.enter_async_context(open_queue(settings))
         metrics = Metrics()
+        spans = stack.enter_context(tracing(settings, secrets_of(settings)))
         opened = await stack.enter_async_context(
-            open_ports(settings, store=store, observers=(log_entry, metrics.observe), observe=metrics.incidents.observe)
+            open_ports(settings, store=store, observers=(log_entry, metrics.observe, *spans), observe=metrics.incidents.observe)
         )
         key = callback_key(settings)
         ports = replace(

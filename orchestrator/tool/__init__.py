@@ -13,7 +13,7 @@ failed, and any other exception is reported by type and message. `context()` tel
 from __future__ import annotations
 
 from orchestrator.core.spec import ToolResult, ToolSpec
-from orchestrator.tool.context import Context, context, on_behalf_of
+from orchestrator.tool.context import Context, context, on_behalf_of, trace_headers
 from orchestrator.tool.define import Tool, ToolError, pending, tool
 from orchestrator.tool.signature import Arguments
 from orchestrator.tool.threads import Threads, abandoned
@@ -31,4 +31,5 @@ __all__ = [
     "on_behalf_of",
     "pending",
     "tool",
+    "trace_headers",
 ]

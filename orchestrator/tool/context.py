@@ -14,7 +14,7 @@ class Context:
 
     `attempt` counts tries from 1. `deadline` is in unix seconds, None without one. `token` is what `pending` was given, when a
     waiting action is asked about again. `callback` is a signed word, good once, with which a result may be reported later; ""
-    where nobody listens.
+    where nobody listens. `traceparent` is the W3C trace context of this action, for the header of that name; "" outside a run.
     """
 
     run_id: str
@@ -25,6 +25,7 @@ class Context:
     tenant: str = ""
     token: str = ""
     callback: str = ""
+    traceparent: str = ""
 
 
 _CONTEXT: ContextVar[Context] = ContextVar("orchestrator_tool_context")
@@ -38,6 +39,12 @@ def context() -> Context:
         raise OrchestratorError(
             "context() was called outside a tool: call it inside the function under @tool"
         ) from None
+
+
+def trace_headers() -> dict[str, str]:
+    """The headers that let an HTTP service go on with the run's trace (W3C); none outside of an action."""
+    about = _CONTEXT.get(None)
+    return {"traceparent": about.traceparent} if about is not None and about.traceparent else {}
 
 
 def on_behalf_of(about: Context) -> Token[Context]:
