@@ -39,6 +39,8 @@ class Plan:
     lasting: float = 60.0
     frozen: float = 20.0
     restart: Callable[[], None] | None = None
+    script: str = "k6-l2000"
+    lease: float = 10.0
 
 
 @dataclass(slots=True)
@@ -127,7 +129,7 @@ async def play(plan: Plan, say: Callable[[str], None] = print) -> Result:
 
 
 async def _nursery(plan: Plan, model: str) -> Process:
-    words = ("-m", "tests.chaos.worker", plan.store, str(plan.folder / "notes.db"), model)
+    words = ("-m", "tests.chaos.worker", plan.store, str(plan.folder / "notes.db"), model, plan.script, str(plan.lease))
     with (plan.folder / "workers.log").open("ab") as log:
         return await asyncio.create_subprocess_exec(
             sys.executable, *words, cwd=ROOT, stdin=PIPE, stdout=PIPE, stderr=log
@@ -135,7 +137,7 @@ async def _nursery(plan: Plan, model: str) -> Process:
 
 
 async def _submitted(plan: Plan, model: str) -> list[str]:
-    settings = settings_for(plan.store, model)
+    settings = settings_for(plan.store, model, plan.script, plan.lease)
     run_ids = [new_run_id(time.time()) for _ in range(plan.runs)]
     async with open_queue(settings) as (_, dispatcher):
         for number, run_id in enumerate(run_ids):
@@ -173,10 +175,8 @@ async def _restarted(plan: Plan) -> None:
         await asyncio.to_thread(plan.restart)
 
 
-async def _ended(
-    plan: Plan, crew: Crew, model: str, run_ids: list[str], damage: Damage, begun: float
-) -> Result:
-    settings = settings_for(plan.store, model)
+async def _ended(plan: Plan, crew: Crew, model: str, run_ids: list[str], damage: Damage, begun: float) -> Result:
+    settings = settings_for(plan.store, model, plan.script, plan.lease)
     limit = time.monotonic() + PATIENCE
     async with open_queue(settings) as (store, _):
         while time.monotonic() < limit:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -38,6 +38,7 @@ class Result:
     unknown: int
     untold: int
     takeovers: tuple[float, ...]
+    unseen: int
     damage: Damage
     seconds: float
 
@@ -68,6 +69,7 @@ class Result:
             "SIGSTOP/SIGCONT": damage.freezes,
             "PostgreSQL restarts": damage.restarts,
             "takeovers": len(self.takeovers),
+            "not timed": self.unseen,
             "takeover p50 s": f"{middle:.1f}",
             "takeover p99 s": f"{self.p99:.1f}",
             "takeover max s": f"{max(self.takeovers, default=0.0):.1f}",
@@ -90,6 +92,7 @@ async def judged(store: Store, notes: Notes, run_ids: Sequence[str], damage: Dam
         counts["ended"] += run.ended is not None
         counts["ended_twice"] += ends > 1
         _actions(run_id, trace, effects, counts)
+    takeovers, unseen = _takeovers(notes, damage.kills)
     return Result(
         len(run_ids),
         counts["ended"],
@@ -99,7 +102,8 @@ async def judged(store: Store, notes: Notes, run_ids: Sequence[str], damage: Dam
         sum(count > 1 for count in effects.values()),
         counts["unknown"],
         counts["untold"],
-        tuple(sorted(_takeovers(notes, damage.kills))),
+        tuple(takeovers),
+        unseen,
         damage,
         seconds,
     )
@@ -122,16 +126,26 @@ def _actions(run_id: str, trace: Sequence[Entry], effects: dict[str, int], count
     counts["untold"] += sum(key.startswith(f"{run_id}:") and key not in begun for key in effects)
 
 
-def _takeovers(notes: Notes, kills: Sequence[tuple[int, float]]) -> list[float]:
-    """For each run that a process held when it was killed: how long until it was claimed again."""
-    killed = dict(kills)
-    handed_on = notes.handed_on()
+def _takeovers(notes: Notes, kills: Sequence[tuple[int, float]]) -> tuple[list[float], int]:
+    """For each run that a process held when it was killed: how long until it was claimed again.
+
+    Putting a run back raises its epoch by one, and claiming it by one more. Where it has risen further, a claim was made by one that
+    was killed before it could note it: these are counted, and not timed.
+    """
+    killed, handed_on = dict(kills), notes.handed_on()
     claims = notes.claims()
-    found = []
+    of_run: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+    for _, run_id, epoch, at in claims:
+        of_run[run_id].append((epoch, at))
+    found, unseen = [], 0
     for pid, run_id, epoch, at in claims:
         if pid not in killed or at > killed[pid] or (run_id, epoch) in handed_on:
             continue
-        later = [when for _, other, newer, when in claims if other == run_id and newer > epoch]
-        if later and min(later) > killed[pid]:
-            found.append(min(later) - killed[pid])
-    return found
+        later = min((each for each in of_run[run_id] if each[0] > epoch), default=None)
+        if later is None:
+            continue
+        if later[0] > epoch + 2:
+            unseen += 1
+        elif later[1] > killed[pid]:
+            found.append(later[1] - killed[pid])
+    return sorted(found), unseen

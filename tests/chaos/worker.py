@@ -1,4 +1,4 @@
-"""Worker processes: `python -m tests.chaos.worker STORE NOTES MODEL_URL` is their nursery.
+"""Worker processes: `python -m tests.chaos.worker STORE NOTES MODEL_URL SCRIPT LEASE` is their nursery.
 
 For each line on its stdin it forks one and says `born PID`; of each that has ended it says `gone PID CODE`. A worker that is forked
 works at once, however long it takes to import it, so that one may be killed every two seconds and there is always another.
@@ -25,9 +25,6 @@ from orchestrator.worker import Worker
 from orchestrator.worker.queue import abilities, open_queue, worker_rules
 from tests.chaos.notes import Notes
 
-STEPS = 6
-LATENCY = 2000  # milliseconds that the model takes
-
 NOTES: list[Notes] = []
 
 
@@ -43,12 +40,16 @@ async def look(key: str) -> str:
 TOOLBOX = Toolbox([look])
 
 
-def settings_for(store: str, model_url: str) -> Settings:
-    """One agent that never gives up because of errors: what is asked is whether it comes to its end."""
-    model = {"provider": "openai", "base_url": model_url, "model": f"k{STEPS}-l{LATENCY}", "stream": False}
+def settings_for(store: str, model_url: str, script: str, lease: float) -> Settings:
+    """One agent that never gives up because of errors: what is asked is whether it comes to its end.
+
+    `script` is the mock's: k6-l2000 is six tool calls, and two seconds for each turn.
+    """
+    model = {"provider": "openai", "base_url": model_url, "model": script, "stream": False}
+    worker = {"beat": lease / 5, "lease": lease}
     limits = {"tool_errors": 99, "stall": 98, "stall_end": 99, "deadline": 600}
     return Settings.model_validate(
-        {"store": store, "models": {"default": model}, "agents": {"default": {"limits": limits}}}
+        {"store": store, "models": {"default": model}, "agents": {"default": {"limits": limits}}, "worker": worker}
     )
 
 
@@ -80,10 +81,10 @@ class Noted:
         self._notes.ended(taken.run_id, taken.epoch)
 
 
-async def work(store_url: str, notes: str, model_url: str) -> int:
+async def work(store_url: str, notes: str, model_url: str, script: str, lease: str) -> int:
     """One worker's life. SIGTERM drains it."""
     NOTES.append(Notes(Path(notes)))
-    settings = settings_for(store_url, model_url)
+    settings = settings_for(store_url, model_url, script, float(lease))
     async with open_queue(settings) as (store, dispatcher), open_ports(settings, store=store, toolbox=TOOLBOX) as ports:
         noted = cast("Dispatcher", Noted(dispatcher, NOTES[0]))
         working = Worker(noted, ports, worker_rules(settings), has=abilities(settings, TOOLBOX.specs))
@@ -111,4 +112,4 @@ def reap() -> None:
 
 
 if __name__ == "__main__":
-    nursery(sys.argv[1:4])
+    nursery(sys.argv[1:6])
