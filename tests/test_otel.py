@@ -15,6 +15,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
+from orchestrator.api.runs import continued
 from orchestrator.assembly import RunRequest, finish, open_ports, submit
 from orchestrator.core.events import Outcome, RunEnded
 from orchestrator.core.run import Run, evolve
@@ -205,3 +206,21 @@ def test_the_exporter_sends_to_the_endpoint_that_the_environment_names(monkeypat
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
     with tracing(configured("http://127.0.0.1:9")) as observers:
         assert len(observers) == 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "header", "kept"),
+    [
+        ({}, GIVEN, GIVEN),
+        ({"a": "b"}, "01" + GIVEN[2:] + "-what-a-later-version-adds", "01" + GIVEN[2:]),
+        ({"traceparent": "mine"}, GIVEN, "mine"),
+        ({}, "nonsense", None),
+        ({}, "", None),
+    ],
+)
+def test_the_header_of_a_submission_becomes_the_runs_label(
+    labels: dict[str, str], header: str, kept: str | None
+) -> None:
+    first = continued(replace(started(), labels=labels), header)
+    assert first.labels.get("traceparent") == kept
+    assert {**labels, **first.labels} == dict(first.labels)

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 LOCK = (ROOT / "requirements.lock").read_text("utf-8")
-EXTRAS = ("uvloop", "postgres")
+EXTRAS = ("otel", "uvloop", "postgres")
 
 
 def declared() -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from starlette.responses import Response
 
 from orchestrator.api.auth import Principal
@@ -12,23 +14,34 @@ from orchestrator.api.service import Service
 from orchestrator.api.state import cursor, line, opened, reply, state
 from orchestrator.api.words import RunPage, RunState, Submission
 from orchestrator.assembly import RunRequest, new_run_id, started
-from orchestrator.core.events import Observation
+from orchestrator.core.events import Observation, RunStarted
 from orchestrator.dispatch import Job, needs_of
 from orchestrator.inbox import Verdict
 from orchestrator.stores import RunRow
+from orchestrator.traceparent import LABEL, parse
 
 LONGEST_RUN_ID = 200
+TRACEPARENT = 55
+"""Characters of a traceparent of version 00; what a later version adds behind them is not ours to keep."""
 
 
 async def submit_run(call: Call) -> Response:
     """Begin a run, once for each key: 201 for a new one, 200 for the one that there is already."""
     service, asked = call.service, call.body
     first = started(service.settings, service.specs, request_of(asked, tenant_of(call, asked.tenant)))
+    first = continued(first, call.request.headers.get("traceparent", ""))
     now = service.clock()
     job = Job(new_run_id(now), first.tenant, asked.priority, asked.at or 0.0, asked.key, needs_of(first))
     done = await service.dispatcher.submit(job, first, now=now)
     words = await found(call, done.run_id)
     return reply(words, 201 if done.fresh else 200, {"Location": f"/v1/runs/{done.run_id}"})
+
+
+def continued(first: RunStarted, given: str) -> RunStarted:
+    """With the submitter's trace context (W3C) as a label, unless the labels hold one: the run's spans go on with that trace."""
+    if LABEL in first.labels or parse(given[:TRACEPARENT]) is None:
+        return first
+    return replace(first, labels={**first.labels, LABEL: given[:TRACEPARENT]})
 
 
 async def list_runs(call: Call) -> Response:
