@@ -10,6 +10,7 @@ from typing import Any
 _HOMES = {
     "agent": ("Agent", "Result"),
     "assembly": ("RunRequest", "open_ports", "submit"),
+    "client": ("Client",),
     "core.events": (
         "Action",
         "Anomaly",

@@ -1,5 +1,6 @@
 from orchestrator.agent import Agent, Result
 from orchestrator.assembly import RunRequest, open_ports, submit
+from orchestrator.client import Client
 from orchestrator.core.events import (
     Action,
     Anomaly,
@@ -23,6 +24,7 @@ __all__ = [
     "Action",
     "Agent",
     "Anomaly",
+    "Client",
     "ConfigError",
     "Entry",
     "Event",

@@ -13,12 +13,15 @@ from contextlib import contextmanager
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from orchestrator.errors import ConfigError
 
 GRACE = 10
 HEADERS = 16 * 1024
 """Bytes of a request's line and headers; more is a 400."""
+HEAD = 15.0
+"""Seconds that a request's line and headers may take."""
 IDLE = 10
 """Seconds that a connection is kept between two requests."""
 TAKES_NOTHING = 60_000
@@ -28,6 +31,40 @@ AT_ONCE = 5000
 """Connections; more are told 503."""
 
 
+class Patient(H11Protocol):
+    """Closes a connection that does not bring a whole request line and headers within HEAD seconds of its first byte."""
+
+    _slow: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Somebody connected: the first request is due."""
+        super().connection_made(transport)
+        self._slow = self.loop.call_later(HEAD, self._too_slow)
+
+    def data_received(self, data: bytes) -> None:
+        """Some bytes of a request."""
+        before = self.cycle
+        super().data_received(data)
+        if self.cycle is not before:
+            self._in_time()
+        elif self._slow is None and (before is None or before.response_complete):
+            self._slow = self.loop.call_later(HEAD, self._too_slow)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is gone."""
+        self._in_time()
+        super().connection_lost(exc)
+
+    def _in_time(self) -> None:
+        if self._slow is not None:
+            self._slow.cancel()
+            self._slow = None
+
+    def _too_slow(self) -> None:
+        self._slow = None
+        self.transport.close()
+
+
 class Server(uvicorn.Server):
     """Serves `app` until `stop` is called; then `closing` is set. Signals are the caller's."""
 
@@ -35,7 +72,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http="h11",
+                http=Patient,
                 ws="none",
                 lifespan="off",
                 log_config=None,

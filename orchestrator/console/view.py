@@ -20,12 +20,21 @@ from orchestrator.core.events import (
     Malformed,
     ModelTurn,
     Observation,
+    Outcome,
     RunEnded,
     Trace,
     Usage,
     Waiting,
 )
-from orchestrator.core.measure import ToolName, TurnText, error_observations, thought_actions, turn_text
+from orchestrator.core.measure import (
+    BloatSample,
+    ToolName,
+    TurnText,
+    bloat,
+    error_observations,
+    thought_actions,
+    turn_text,
+)
 from orchestrator.core.run import Run, evolve
 from orchestrator.core.spec import Json
 from orchestrator.errors import IllegalEvent
@@ -98,6 +107,7 @@ class View:
     cancels: list[Decision] = field(default_factory=list)
     damaged: str = ""
     span: float = 1.0
+    bloat: BloatSample | None = None
 
 
 def view(trace: Trace, now: float) -> View:
@@ -112,6 +122,8 @@ def view(trace: Trace, now: float) -> View:
         builder.take(shown, entry)
         shown.run = after
     builder.close(shown, now)
+    if shown.run.ended is not None and shown.run.ended.outcome is Outcome.ANSWERED:
+        shown.bloat = bloat(shown.run)
     return shown
 
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from orchestrator.api import events
+from orchestrator.api import events, server
 from orchestrator.core.events import Decision, Outcome, RunEnded
 from orchestrator.providers.sse import Events
 from tests.api.place import Place
@@ -159,3 +159,18 @@ async def test_a_follower_that_takes_nothing_is_let_go_and_costs_the_others_noth
             while api.service.followers.count:  # noqa: ASYNC110  the server has no event for it
                 await asyncio.sleep(0.005)
         writer.transport.abort()
+
+
+async def test_a_client_that_dribbles_its_headers_is_closed(api: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "HEAD", 0.05)
+    async with api.served() as url, asyncio.timeout(5):
+        port = int(url.rpartition(":")[2])
+        for first in (b"", b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            if first:
+                writer.write(first)
+                head = await reader.readuntil(b"\r\n\r\n")
+                await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].split()[0]))
+            writer.write(b"GET /v1/runs HTTP/1.1\r\nX-Slow: ")
+            assert await reader.read() == b""
+            writer.close()

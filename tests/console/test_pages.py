@@ -94,11 +94,14 @@ async def test_a_run_is_shown_with_its_waterfall_and_its_trace(api: Place) -> No
 
 
 async def test_an_ended_run_is_not_followed(api: Place) -> None:
-    await api.run("r", *DONE)
+    found = observed("1.0", "It was written by Liu Cixin in 2006.")
+    answer = "Liu Cixin wrote it in 2006."
+    await api.run("r", DONE[0], found, final(answer), RunEnded(Outcome.ANSWERED, answer))
     async with api.client() as http:
         page = harmless((await http.get("/runs/r")).text)
     assert not [each for each in page.all("div") if "data-follow" in each]
-    assert "Liu" in page.text
+    assert "Liu Cixin" in page.text
+    assert "Step bloat 1.00 (2/2, trace)" in page.text
 
 
 async def test_a_damaged_run_is_shown_as_far_as_it_goes(api: Place) -> None:
