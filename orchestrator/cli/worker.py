@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
-from orchestrator import health
+from orchestrator import health, process
 from orchestrator.assembly import open_ports, secrets_of
 from orchestrator.cli.context import Context, context
 from orchestrator.dispatch import Dispatcher
@@ -53,17 +53,7 @@ def worker(
     changed = {key: value for key, value in given.items() if value is not None}
     settings = ctx.settings
     settings = settings.model_copy(update={"worker": settings.worker.model_copy(update=changed)})
-    raise typer.Exit(_on_a_fast_loop(run_worker(ctx, settings)))
-
-
-def _on_a_fast_loop(work: Coroutine[Any, Any, Ending]) -> Ending:
-    factory = None
-    with suppress(ImportError):
-        import uvloop  # noqa: PLC0415  an extra
-
-        factory = uvloop.new_event_loop
-    with asyncio.Runner(loop_factory=factory) as runner:
-        return runner.run(work)
+    raise typer.Exit(process.run(run_worker(ctx, settings)))
 
 
 async def run_worker(ctx: Context, settings: Settings) -> Ending:
