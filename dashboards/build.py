@@ -13,7 +13,7 @@ from dashboards import health, worker
 from dashboards.panel import SOURCE, Row, build
 
 HERE = Path(__file__).parent
-CONSOLE = "http://127.0.0.1:8700/console/runs/"
+CONSOLE = "http://127.0.0.1:8700/runs/"
 """Where a run is shown; its id follows. Each board's variable `console` changes it."""
 
 

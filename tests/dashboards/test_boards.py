@@ -101,3 +101,14 @@ async def test_every_metric_of_a_board_is_in_the_registry_of_a_worker() -> None:
     suffixes = ("", "_total", "_bucket", "_sum", "_count")
     exported = {f"{name}{suffix}" for name in known for suffix in suffixes}
     assert {name for target in targets() for name in METRIC.findall(target.expr)} - exported == set()
+
+
+def test_the_series_of_the_documentation_are_those_that_a_worker_exports() -> None:
+    text = (FOLDER.parent / "docs" / "metrics.md").read_text("utf-8")
+    registry = Metrics().registry
+    known = {name for family in registry.collect() for name in (family.name, f"{family.name}_total")}
+    told = set(METRIC.findall(text.partition("## Series")[2].partition("## Boards")[0]))
+    ours = {family.name for family in registry.collect() if family.name.startswith("orchestrator_")}
+    worker = (FOLDER.parent / "orchestrator" / "worker" / "gauges.py").read_text("utf-8")
+    assert {name for name in told - known if name.removesuffix("_total") not in worker} == set()
+    assert {name for name in ours if not {name, f"{name}_total"} & told} == set()
