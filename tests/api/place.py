@@ -19,10 +19,11 @@ from orchestrator.api.tokens import Scope, TokenFile
 from orchestrator.console import pages
 from orchestrator.core.events import Event, RunStarted
 from orchestrator.dispatch import Job
-from orchestrator.dispatch.memory import MemoryDispatcher
 from orchestrator.inbox import Inbox
 from orchestrator.settings import ModelSettings, Settings
+from orchestrator.stores import Store
 from orchestrator.stores.memory import MemoryStore
+from orchestrator.worker.queue import make_dispatcher
 from tests.build import spec, started
 
 KEY = b"a key for tests"
@@ -33,9 +34,17 @@ MODEL = ModelSettings(provider="openai", base_url="http://127.0.0.1:9/v1", model
 class Place:
     """`client()` asks the application without a socket; `served()` through one."""
 
-    def __init__(self, folder: Path, *, loopback: bool = True, tokens: bool = True) -> None:
-        self.store = MemoryStore()
-        self.dispatcher = MemoryDispatcher(self.store)
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        loopback: bool = True,
+        tokens: bool = True,
+        store: Store | None = None,
+        url: str = "memory",
+    ) -> None:
+        self.store = store or MemoryStore()
+        self.dispatcher = make_dispatcher(self.store, Settings(store=url))
         self.tokens = TokenFile(folder / "tokens.json")
         self.admin = self.token("admin", ["admin"], "*") if tokens else ""
         self.now = NOW
