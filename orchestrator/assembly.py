@@ -229,7 +229,7 @@ def _passwords(url: str) -> tuple[str, ...]:
 
 
 @asynccontextmanager
-async def open_ports(
+async def open_ports(  # noqa: PLR0913  each is one part
     settings: Settings,
     *,
     store: Store | None = None,
