@@ -136,6 +136,8 @@ def _masking(secrets: tuple[str, ...]) -> Processor:
     kept = tuple(sorted((each for each in secrets if len(each) >= SHORTEST_SECRET), key=len, reverse=True))
 
     def mask(_logger: Any, _method: str, event: EventDict) -> MutableMapping[str, Any]:
+        if not kept:
+            return event
         found: dict[str, Any] = masked(event, kept)
         return found
 

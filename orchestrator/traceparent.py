@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 LABEL = "traceparent"
 """The label of RunStarted that holds it."""
@@ -25,7 +26,7 @@ def parse(text: str) -> tuple[str, str, str] | None:
 
 def trace_id(run_id: str, labels: Mapping[str, str]) -> str:
     """The run's trace id in hex: the submitter's, or one made from the run id."""
-    given = parse(labels.get(LABEL, ""))
+    given = parse(labels[LABEL]) if LABEL in labels else None
     return given[0] if given else _digest(f"trace {run_id}", 16)
 
 
@@ -40,6 +41,7 @@ def traceparent(run_id: str, labels: Mapping[str, str], name: str) -> str:
     return f"00-{trace_id(run_id, labels)}-{span_id(run_id, name)}-{given[2] if given else '01'}"
 
 
+@lru_cache(maxsize=4096)
 def _digest(text: str, size: int) -> str:
     """`size` bytes in hex, never all zero."""
     found = hashlib.blake2s(text.encode("utf-8", "surrogatepass"), digest_size=size).hexdigest()

@@ -31,6 +31,8 @@ _TROUBLE: Final = {
     ("orchestrator_error_observations_total", "ignored"): 1.0,
     ("orchestrator_anomalies_total", "forged_observation"): 1.0,
 }
+_BLOAT: Final = "orchestrator_step_bloat_ratio"
+_TELLING: Final = frozenset({series for series, _ in _TROUBLE} | {_BLOAT})
 _FAILED: Final = 3.0
 _BLOATED: Final = 2.0
 
@@ -55,7 +57,7 @@ class Worst(Collector):
 
     def add(self, run: Run, samples: Iterable[Sample], ended: RunEnded | None, at: float) -> None:
         """Count what an entry measured; when the run has `ended`, it is ranked."""
-        trouble = sum(map(_trouble, samples))
+        trouble = sum(_trouble(sample) for sample in samples if sample.series in _TELLING)
         if ended is None:
             if trouble:
                 self._open[run.run_id] = self._open.pop(run.run_id, 0.0) + trouble
@@ -87,7 +89,7 @@ class Worst(Collector):
 
 
 def _trouble(sample: Sample) -> float:
-    if sample.series == "orchestrator_step_bloat_ratio":
+    if sample.series == _BLOAT:
         return max(0.0, sample.value - _BLOATED)
     kind = sample.labels.get("result") or sample.labels.get("kind")
     return _TROUBLE.get((sample.series, kind or ""), 0.0)

@@ -92,7 +92,7 @@ async def ours(
 
     metrics = Metrics()
     with nowhere() as stream_of_lines:
-        log.configure("json", "info", stream=stream_of_lines)
+        log.configure("json", "warning", stream=stream_of_lines)
         observers = (counted, metrics.observe, log.log_entry) if watched else (counted,)
         async with open_ports(settings, toolbox=toolbox, observers=observers) as ports:
 

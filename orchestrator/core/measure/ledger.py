@@ -68,12 +68,12 @@ class Ledger:
         if not self._may_show(source.observation.content, own):
             return
         found, runs = shown_in(source.observation.content)
-        values = [*(each.shows for each in found), *((run,) for run in runs)]
-        self._seen.update(number for each in found for number in each.numbers)
-        for keys in values:
-            if self._goal.isdisjoint(keys) and own.isdisjoint(keys):
+        self._seen.update(number for each in found if each.numbers for number in each.numbers)
+        owners, goal = self._owners, self._goal
+        for keys in (*(each.shows for each in found), *((run,) for run in runs)):
+            if goal.isdisjoint(keys) and own.isdisjoint(keys):
                 for key in keys:
-                    self._owners.setdefault(key, index)
+                    owners.setdefault(key, index)
 
     def _may_show(self, content: str, own: frozenset[Key]) -> bool:
         """False when no value that anybody asks for can stand in this text, so that it need not be read closely."""

@@ -26,9 +26,8 @@ _OPENS: Final = re.compile(r"(?:^|\n)[ \t>*#(-]*$")
 _CJK: Final = re.compile(f"[{CJK}]+")
 
 
-def tokens(text: str) -> tuple[set[Token], set[str]]:
-    """The distinct tokens of a text, and its distinct CJK runs."""
-    found: set[Token] = set()
+def tokens(text: str) -> tuple[list[Token], set[str]]:
+    """The tokens of a text, each spelling once, and its distinct CJK runs."""
     plain = _prepared(text)
     known: dict[str, Moment | None] = {}
     pieces: list[str] = []
@@ -41,8 +40,9 @@ def tokens(text: str) -> tuple[set[Token], set[str]]:
             done = match.end()
     pieces.append(plain[done:])
     plain = " ; ".join(pieces)
-    found.update(of_moment(each) for each in known.values() if each)
-    found.update(each for piece in set(TOKEN.findall(plain)) for each in token(piece))
+    found = [of_moment(each) for each in known.values() if each]
+    for piece in set(TOKEN.findall(plain)):
+        found += token(piece)
     return found, set() if plain.isascii() else set(_CJK.findall(plain))
 
 
@@ -104,15 +104,15 @@ def content_fields(content: str) -> tuple[str, ...]:
     return (content,)
 
 
-def shown_in(content: str) -> tuple[set[Token], set[Key]]:
+def shown_in(content: str) -> tuple[list[Token], set[Key]]:
     """The distinctive values that an Observation shows: tokens, and CJK runs of three or, as a whole field, of two."""
-    found: set[Token] = set()
+    found: list[Token] = []
     runs: set[Key] = set()
     for field in content_fields(content):
         text = nfkc(field)
         text = _LABELS["=" in text].sub(lambda match: match[0][-1], text)
         seen, written = tokens(text)
-        found.update(each for each in seen if each.shows)
+        found += [each for each in seen if each.shows]
         runs |= grams(written, 3)
         if written:
             lines = (line for line in text.split("\n") if not _PROSE.search(line))
