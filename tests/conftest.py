@@ -18,7 +18,6 @@ from tests.clock import VirtualLoop
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "virtual: run this async test on the virtual-time loop of tests/clock.py")
-    config.addinivalue_line("markers", "external: needs a program of the system's (Prometheus) and more than a few seconds")
     config.addinivalue_line("markers", "needs(*programs): programs that no Python package brings; CI installs them")
 
 

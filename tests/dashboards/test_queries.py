@@ -10,7 +10,7 @@ import pytest
 from tests.dashboards.board import targets
 from tests.dashboards.scene import BEHAVIOURS, Scene, scene
 
-pytestmark = [pytest.mark.external, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.needs("prometheus"), pytest.mark.timeout(300)]
 WORST = dict.fromkeys(BEHAVIOURS, 4) | {"guide": 12}
 
 
