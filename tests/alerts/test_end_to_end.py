@@ -28,7 +28,7 @@ START = 1_700_000_000.0
 
 
 @pytest.mark.needs("prometheus", "prometheus-alertmanager")
-@pytest.mark.external
+@pytest.mark.needs("prometheus", "prometheus-alertmanager")
 @pytest.mark.timeout(240)
 async def test_each_alert_reaches_the_robot_once_with_its_figure_and_is_over_once(tmp_path: Path) -> None:
     async with place(tmp_path) as it:
