@@ -53,7 +53,7 @@ INSERT INTO orchestrator_schema VALUES (%s);
 
 -- [configure]
 SELECT
-    set_config('idle_in_transaction_session_timeout', '15s', false),
+    set_config('idle_in_transaction_session_timeout', '4s', false),
     CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END;
 
 -- [append]

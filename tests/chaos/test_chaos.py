@@ -8,7 +8,10 @@ from urllib.parse import quote, urlencode
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from orchestrator.dispatch import DispatchRules
+from orchestrator.stores.link import connect
 from tests.chaos.play import Plan, play
+from tests.chaos.result import SOON
 from tests.postgres import postgres_server, postgres_url
 
 __all__ = ["postgres_server", "postgres_url"]
@@ -30,3 +33,14 @@ async def test_workers_are_killed_and_frozen_and_every_run_ends_with_each_effect
     assert result.fine, f"{result.table()}\n{(tmp_path / 'workers.log').read_text('utf-8', 'replace')[-4000:]}"
     assert result.effects > 0
     assert result.takeovers
+
+
+async def test_a_machine_that_freezes_inside_a_transaction_loses_its_locks_well_before_a_takeover_is_late(
+    postgres_url: str,
+) -> None:
+    """Seen with SIGSTOP: it held the sweepers' lock, and nobody's runs were taken over for as long."""
+    connection = await connect(postgres_url)
+    async with connection:
+        row = await (await connection.execute("SHOW idle_in_transaction_session_timeout")).fetchone()
+    assert row is not None
+    assert DispatchRules().lease + float(row[0].removesuffix("s")) < SOON
