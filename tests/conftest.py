@@ -12,8 +12,17 @@ from typing import Any
 
 import pytest
 import structlog
+from hypothesis import HealthCheck, settings
 
 from tests.clock import VirtualLoop
+
+settings.register_profile(
+    "suite",
+    deadline=None,  # two shared cores: a pause of the machine is no failure of the law
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),
+)
+settings.load_profile("suite")
 
 
 def pytest_configure(config: pytest.Config) -> None:
