@@ -131,6 +131,7 @@ class Inbox:
             if state == "waiting":
                 return run
             if state == "settled":
+                await self._tell(run_id)  # whoever brought it first may have died before it told anybody
                 raise _settled(run_id, action_id)
             await asyncio.sleep(0.1)
         raise NotTaken("BUSY", f"action {action_id} of run {run_id} is not recorded as waiting yet: call again later")
@@ -159,11 +160,15 @@ class Inbox:
                 except Conflict:
                     continue
                 run = replay(entries, run)
-            await self._dispatcher.wake(run_id, now=self._clock())
-            if self._wake is not None:
-                await self._wake(run_id)
+            await self._tell(run_id)
             return run
         raise NotTaken("BUSY", f"run {run_id} is being written too fast to say a word: try again")
+
+    async def _tell(self, run_id: str) -> None:
+        """Somebody has written: let the run be driven."""
+        await self._dispatcher.wake(run_id, now=self._clock())
+        if self._wake is not None:
+            await self._wake(run_id)
 
 
 def callback_token(key: bytes, run: Run, action_id: str) -> str:

@@ -11,6 +11,7 @@ from orchestrator.core.events import Observation, Outcome, Waiting
 from orchestrator.core.run import Run
 from orchestrator.inbox import NotTaken, signed
 from orchestrator.runner import Session
+from orchestrator.stores import UNFENCED
 from orchestrator.worker import WorkerRules
 from tests.build import acts, final
 from tests.worker.station import EFFECTS, KEY, TOKENS, Station, clock, order, station, working
@@ -43,6 +44,20 @@ async def test_a_callback_brings_the_result_of_a_long_tool_once() -> None:
         assert (end.outcome, seen.status, EFFECTS["r1:1.0"]) == (Outcome.ANSWERED, "success", 1)
         assert "7" in seen.content
         assert "\x1b" not in seen.content, "what a callback brings is cleaned like any result"
+
+
+async def test_a_callback_that_is_brought_again_heals_a_wake_that_was_lost() -> None:
+    async with station([acts(1, ("order", {"q": "book"})), final("here")]) as place:
+        await place.submit("r1")
+        async with working(place) as worker:
+            await place.until(lambda: worker.figures.parked == 1)
+            seq = len(await place.store.read("r1"))
+            seen = Observation("1.0", "order", "success", "parcel 7")
+            await place.store.append("r1", seq, [seen], at=clock(), epoch=UNFENCED)
+            with pytest.raises(NotTaken, match="NOT_WAITING"):
+                await place.inbox.callback(TOKENS["r1"], {"parcel": 7})
+            (end,) = await place.ended("r1")
+        assert end.outcome is Outcome.ANSWERED
 
 
 async def test_a_callback_may_report_an_error() -> None:
