@@ -32,7 +32,7 @@ async def test_workers_are_killed_and_frozen_and_every_run_ends_with_each_effect
     result = await play(plan)
     assert result.fine, f"{result.table()}\n{(tmp_path / 'workers.log').read_text('utf-8', 'replace')[-4000:]}"
     assert result.effects > 0
-    assert result.takeovers or result.unseen
+    assert result.takeovers or result.unseen or result.unknown, "nobody took anything over: the play was too short"
 
 
 async def test_a_machine_that_freezes_inside_a_transaction_loses_its_locks_well_before_a_takeover_is_late(
