@@ -9,8 +9,9 @@ from typing import Any
 from orchestrator.core.events import Anomaly, StopReason, Usage
 from orchestrator.core.prompt import Completion, Message, Prompt, RawCall, Text, ToolCall, ToolOutput
 from orchestrator.providers.anthropic_stream import Blocks
-from orchestrator.providers.failure import error_of, failure, fault
+from orchestrator.providers.failure import failure, fault
 from orchestrator.providers.finish import finish
+from orchestrator.providers.stream import decoded
 from orchestrator.providers.wire import (
     Asked,
     Head,
@@ -23,8 +24,6 @@ from orchestrator.providers.wire import (
     dicts_of,
     dumps,
     exact,
-    is_events,
-    loads,
     raw_arguments,
     storable,
     text_of,
@@ -95,13 +94,7 @@ def parts(message: Message, model: str) -> tuple[bytes, ...]:
 
 def decode(reply: Reply, asked: Asked = Asked()) -> Completion:  # noqa: B008  a frozen value
     """The reply as a Completion, whichever way it came; a CallError for all that is none."""
-    if not 200 <= reply.status < 300:
-        raise failure(reply, asked.now)
-    if is_events(reply):
-        events = stream(asked)
-        events.feed(reply.body)
-        return events.end(closed_early=reply.closed_early)
-    return _whole(reply, asked)
+    return decoded(reply, asked, stream, _whole)
 
 
 def stream(asked: Asked = Asked()) -> Blocks:  # noqa: B008
@@ -109,14 +102,7 @@ def stream(asked: Asked = Asked()) -> Blocks:  # noqa: B008
     return Blocks(asked, read=_turn, whole=_whole, usage=_usage)
 
 
-def _whole(reply: Reply, asked: Asked) -> Completion:
-    try:
-        body = loads(reply.body)
-    except ValueError:
-        code = "STREAM_INTERRUPTED" if reply.closed_early else "MALFORMED_RESPONSE"
-        raise fault(code, f"the reply is not JSON ({len(reply.body)} bytes); check base_url in the settings") from None
-    if error_of(body) is not None:
-        raise failure(reply, asked.now)
+def _whole(body: Any, reply: Reply, asked: Asked) -> Completion:
     message = dict_of(body)
     if "content" not in message:
         raise fault(

@@ -12,9 +12,11 @@ from orchestrator.core.prompt import Completion, Delta
 from orchestrator.errors import Unavailable
 from orchestrator.providers.failure import error_of, failure, fault
 from orchestrator.providers.sse import Events
-from orchestrator.providers.wire import MAX_REPLY, Asked, Reply, dumps, estimated, heal, loads
+from orchestrator.providers.wire import MAX_REPLY, Asked, Reply, dumps, estimated, heal, is_events, loads
 
-Whole: TypeAlias = Callable[[Reply, Asked], Completion]
+Whole: TypeAlias = Callable[[Any, Reply, Asked], Completion]
+"""A dialect's reader of a JSON body that is no error; it is given the reply for what JSON readers lose."""
+
 _KEEP_ALIVE = ("ping", "keepalive", "keep-alive", "heartbeat")
 
 
@@ -47,10 +49,10 @@ class EventStream(ABC):
     def end(self, *, closed_early: bool = False) -> Completion:
         """The server is done (or, `closed_early`, gone)."""
         if self._plain:
-            return self._whole(Reply(200, {}, b"".join(self._body), closed_early), self._asked)
+            return read_whole(Reply(200, {}, b"".join(self._body), closed_early), self._asked, self._whole)
         if self._plain is None:
             if b"".join(self._body).strip() and not closed_early:
-                return self._whole(Reply(200, {}, b"".join(self._body)), self._asked)
+                return read_whole(Reply(200, {}, b"".join(self._body)), self._asked, self._whole)
             raise fault(
                 "STREAM_INTERRUPTED" if closed_early else "EMPTY_RESPONSE", "the stream ended before its first event"
             )
@@ -127,3 +129,26 @@ class EventStream(ABC):
         if self._size > self._limit:
             raise Unavailable("MALFORMED_RESPONSE", f"reply larger than {self._limit} bytes; not read further")
         self._body.append(data)
+
+
+def decoded(reply: Reply, asked: Asked, stream: Callable[[Asked], EventStream], whole: Whole) -> Completion:
+    """The reply as a Completion, whichever way it came; a CallError for all that is none."""
+    if not 200 <= reply.status < 300:
+        raise failure(reply, asked.now)
+    if is_events(reply):
+        events = stream(asked)
+        events.feed(reply.body)
+        return events.end(closed_early=reply.closed_early)
+    return read_whole(reply, asked, whole)
+
+
+def read_whole(reply: Reply, asked: Asked, whole: Whole) -> Completion:
+    """A reply that is one JSON document, read by its dialect; a CallError for one that is not, or that is an error."""
+    try:
+        body = loads(reply.body)
+    except ValueError:
+        code = "STREAM_INTERRUPTED" if reply.closed_early else "MALFORMED_RESPONSE"
+        raise fault(code, f"the reply is not JSON ({len(reply.body)} bytes); check base_url in the settings") from None
+    if error_of(body) is not None:
+        raise failure(reply, asked.now)
+    return whole(body, reply, asked)
