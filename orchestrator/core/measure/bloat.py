@@ -62,20 +62,35 @@ def step_bloat(  # noqa: PLR0913, PLR0917  the facts of one run, as the definiti
     return None if steps is None else BloatSample(len(turns), 1 + steps, Basis.TRACE)
 
 
-def _steps(turns: Sequence[TurnText], goal: str, effects: set[str], protocol: Protocol) -> int | None:
-    """How many Actions had to be made one after another; None when Actions ran and none is used."""
-    actions: dict[int, tuple[Action, int]] = {}
-    sources: list[Source] = []
+def evidence(turns: Sequence[TurnText], goal: str) -> frozenset[str]:
+    """The ids of the Observations that the Final rests on: its values, what those were looked up with, and so on back."""
+    sources = [source for source, _ in _sources(turns)]
+    if not sources or turns[-1].final is None:
+        return frozenset()
+    needs = _slice(Ledger(turns, sources, goal), turns[-1].final, set())
+    return frozenset(sources[index].observation.id for index in needs)
+
+
+def _sources(turns: Sequence[TurnText]) -> list[tuple[Source, Action]]:
+    """Each Observation with the Action that it answers, in order."""
+    found: list[tuple[Source, Action]] = []
     for number, turn in enumerate(turns, 1):
         made = {action.id: action for action in turn.actions}
         for observation in turn.observations:
             if observation.id in made:
-                actions[len(sources)] = (made[observation.id], number)
-                sources.append(Source(number, observation, tuple(fields(made[observation.id].input))))
+                action = made[observation.id]
+                found.append((Source(number, observation, tuple(fields(action.input))), action))
+    return found
+
+
+def _steps(turns: Sequence[TurnText], goal: str, effects: set[str], protocol: Protocol) -> int | None:
+    """How many Actions had to be made one after another; None when Actions ran and none is used."""
+    found = _sources(turns)
+    sources = [source for source, _ in found]
     if not sources:
         return 0
     changed = {
-        index for index, (action, _) in actions.items() if action.tool in effects and sources[index].status == "success"
+        index for index, (source, action) in enumerate(found) if action.tool in effects and source.status == "success"
     }
     needs = _slice(Ledger(turns, sources, goal), turns[-1].final or "", changed)
     if not needs:

@@ -23,7 +23,7 @@ from orchestrator.core.events import (
 )
 from orchestrator.core.events import Final as FinalAnswer
 from orchestrator.core.guard import REPEATED_ACTION
-from orchestrator.core.measure.bloat import Basis, BloatSample, step_bloat
+from orchestrator.core.measure.bloat import Basis, BloatSample, evidence, step_bloat
 from orchestrator.core.measure.errors import error_observations
 from orchestrator.core.measure.gap import TurnText, thought_actions
 from orchestrator.core.measure.names import ToolName
@@ -83,6 +83,14 @@ def bloat(run: Run, learned: int | None = None) -> BloatSample | None:
     turns = (*(turn_text(step.turn, step.observations) for step in run.steps), turn_text(run.turn))
     start = run.start
     return step_bloat(turns, start.goal, _tools(start), start.agent.protocol, start.min_steps, learned)
+
+
+def rests_on(run: Run) -> frozenset[str]:
+    """The ids of the Observations that the answer of this run rests on, as the backward slice sees it; none without a Final."""
+    if run.turn is None or not isinstance(run.turn.intent, FinalAnswer):
+        return frozenset()
+    turns = (*(turn_text(step.turn, step.observations) for step in run.steps), turn_text(run.turn))
+    return evidence(turns, run.start.goal)
 
 
 def _flags(turn: ModelTurn) -> tuple[str, ...]:
