@@ -23,6 +23,7 @@ from orchestrator.core.events import (
     ActionStarted,
     Decision,
     Entry,
+    Event,
     ModelTurn,
     Observation,
     Outcome,
@@ -40,6 +41,15 @@ SHORTEST_SECRET = 6  # what is shorter ("none", "x") is no secret, and masking i
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _FINE = frozenset({Outcome.ANSWERED, Outcome.GAVE_UP, Outcome.CANCELLED})
 _log = structlog.stdlib.get_logger("orchestrator")
+
+
+class _Output:
+    """The least level that is written, so that a line nobody will read is not put together."""
+
+    least = logging.NOTSET
+
+
+_output = _Output()
 
 
 def configure(
@@ -60,6 +70,7 @@ def configure(
         if human
         else structlog.processors.JSONRenderer(_json)
     )
+    _output.least = _LEVELS[level]
     structlog.configure(
         processors=[*shared, structlog.processors.format_exc_info, _masking(secrets), render],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
@@ -70,8 +81,27 @@ def configure(
 
 def log_entry(run: Run, entry: Entry) -> None:
     """The observer: writes the line of one entry. `run` is the run as it was before it."""
-    level, word, fields = line(run, entry)
-    _log.log(_LEVELS[level], word, run=entry.run_id, trace=_trace(run, entry), seq=entry.seq, **fields)
+    level = _level(entry.event)
+    if level < _output.least:
+        return
+    word, fields = _line(run, entry)
+    _log.log(level, word, run=entry.run_id, trace=_trace(run, entry), seq=entry.seq, **fields)
+
+
+def _level(event: Event) -> int:
+    """The odd ones are warnings."""
+    match event:
+        case ModelTurn():
+            odd = bool(event.anomalies or event.attempts)
+        case Observation():
+            odd = event.status == "error"
+        case ActionStarted():
+            return logging.DEBUG
+        case RunEnded():
+            odd = event.outcome not in _FINE
+        case _:
+            odd = False
+    return logging.WARNING if odd else logging.INFO
 
 
 def _trace(run: Run, entry: Entry) -> str:
@@ -80,19 +110,19 @@ def _trace(run: Run, entry: Entry) -> str:
     return trace_id(entry.run_id, first.labels if isinstance(first, RunStarted) else {})
 
 
-def line(run: Run, entry: Entry) -> tuple[str, str, dict[str, Any]]:
-    """Level, event word and fields of one entry: closed words and figures only."""
+def _line(run: Run, entry: Entry) -> tuple[str, dict[str, Any]]:
+    """Event word and fields of one entry: closed words and figures only."""
     match entry.event:
         case RunStarted(agent=agent, tools=tools):
-            return "info", "run_started", {"agent": agent.name, "protocol": agent.protocol, "tools": len(tools)}
+            return "run_started", {"agent": agent.name, "protocol": agent.protocol, "tools": len(tools)}
         case ModelTurn() as turn:
-            return "warning" if turn.anomalies or turn.attempts else "info", "model_turn", _turn(run, turn)
+            return "model_turn", _turn(run, turn)
         case ActionStarted(id=action_id):
-            return (
-                "debug",
-                "action_started",
-                {"step": run.step, "action": action_id, "tool": _name(run.action(action_id).tool)},
-            )
+            return "action_started", {
+                "step": run.step,
+                "action": action_id,
+                "tool": _name(run.action(action_id).tool),
+            }
         case Observation() as seen:
             fields = {
                 "step": run.step,
@@ -106,15 +136,15 @@ def line(run: Run, entry: Entry) -> tuple[str, str, dict[str, Any]]:
                 "bytes": seen.size,
                 "tries": len(seen.attempts) + (seen.status == "success"),
             }
-            return "warning" if seen.status == "error" else "info", "observation", _present(fields)
+            return "observation", _present(fields)
         case Waiting() as wait:
-            return "info", "waiting", {"action": wait.id, "reason": wait.reason, "until": wait.until}
+            return "waiting", {"action": wait.id, "reason": wait.reason, "until": wait.until}
         case Decision() as decision:
-            return "info", "decision", {"action": decision.id, "by": decision.by, "verdict": decision.verdict}
+            return "decision", {"action": decision.id, "by": decision.by, "verdict": decision.verdict}
         case RunEnded() as ended:
             usage = {"tokens": run.usage.tokens, "cost": run.usage.cost, "seconds": round(entry.at - run.started_at, 3)}
             fields = {"outcome": ended.outcome.value, "code": ended.code, "detail": ended.detail, "steps": _steps(run)}
-            return "info" if ended.outcome in _FINE else "warning", "run_ended", _present(fields | usage)
+            return "run_ended", _present(fields | usage)
 
 
 def masked(value: Any, secrets: tuple[str, ...]) -> Any:

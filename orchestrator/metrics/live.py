@@ -1,4 +1,4 @@
-"""The observer of the entry stream: the samples of `measure`, added to collectors of a registry of their own.
+"""The observer of the entry stream: the samples of `measure`, added to the cells of a registry of their own.
 
 An exemplar names the run (and its trace), so that a peak on a board leads to a run. The registry is rendered by whoever asks,
 off the event loop.
@@ -8,22 +8,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, disable_created_metrics
+from prometheus_client import CollectorRegistry, ProcessCollector, disable_created_metrics
 from prometheus_client.exposition import choose_encoder
 
-from orchestrator.core.events import Decision, Entry, Observation, RunEnded, RunStarted
-from orchestrator.core.measure import SERIES, Sample, measure
+from orchestrator.core.events import Decision, Entry, Observation, RunEnded
+from orchestrator.core.measure import SERIES, Sample, Series, measure
 from orchestrator.core.run import Run
 from orchestrator.core.spec import ToolSpec
+from orchestrator.metrics.cells import LONGEST_EXEMPLAR, Cells, Seen, Spread, Sum
 from orchestrator.metrics.expected import expected
 from orchestrator.metrics.incidents import Incidents
 from orchestrator.metrics.worst import Worst
 from orchestrator.settings import Settings
-from orchestrator.traceparent import trace_id
 
-APPEND: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+APPEND: Final = "orchestrator_append_seconds"
+OWN: Final = {
+    APPEND: Series(
+        "histogram",
+        "From the wish to append until the entry was durable.",
+        (),
+        (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0),
+    )
+}
+"""Series that no trace could say."""
 TELLING: Final = frozenset(
     {
         "orchestrator_thought_actions_total",
@@ -37,8 +46,6 @@ TELLING: Final = frozenset(
     }
 )
 """Series of which one asks: which run was that?"""
-LONGEST_EXEMPLAR: Final = 60
-"""Characters of a run id that fit beside a trace id into the 128 of an exemplar."""
 
 
 class Metrics:
@@ -51,14 +58,10 @@ class Metrics:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         self._clock = clock
-        self._collectors: dict[str, Counter | Histogram] = {name: self._collector(name) for name in SERIES}
-        self._adders: dict[tuple[str, ...], Callable[..., None]] = {}
-        self._append = Histogram(
-            "orchestrator_append_seconds",
-            "From the wish to append until the entry was durable.",
-            buckets=APPEND,
-            registry=self.registry,
-        )
+        self._cells = Cells({**SERIES, **OWN})
+        self.registry.register(self._cells)
+        self._found: dict[tuple[str, ...], Sum | Spread] = {}
+        self._append = self._cells.cell(APPEND, {})
         self.incidents = Incidents(self.registry)
         self._worst = Worst(clock)
         self.registry.register(self._worst)
@@ -67,43 +70,34 @@ class Metrics:
     def expect(self, settings: Settings, tools: Sequence[ToolSpec]) -> None:
         """Let the series of the configured agents and models and of these tools begin at 0: `rate` does not see a first event."""
         for sample in expected(settings, tools):
-            self._adder(sample)(0.0) if SERIES[sample.series].kind == "counter" else self._adder(sample)
+            self._cells.cell(sample.series, sample.labels)
         self.incidents.expect(tuple(settings.models), tuple(spec.name for spec in tools))
 
     def observe(self, run: Run, entry: Entry) -> None:
         """The Observer: told of an entry that has become durable, with the run before it."""
         if _ours(run, entry):
-            self._append.observe(max(0.0, self._clock() - entry.at))
+            self._append.add(max(0.0, self._clock() - entry.at))
         samples = measure(run, entry)
         if not samples:
             return
         self._worst.add(run, samples, entry.event if isinstance(entry.event, RunEnded) else None, entry.at)
-        exemplar = _exemplar(run)
+        seen: Seen | None = None
+        if len(run.run_id) <= LONGEST_EXEMPLAR:
+            seen = run.run_id, run.start.labels, entry.at
         for sample in samples:
-            add = self._adder(sample)
-            if sample.series in TELLING:
-                add(sample.value, exemplar)
-            else:
-                add(sample.value)
+            self._cell(sample).add(sample.value, seen if sample.series in TELLING else None)
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """The registry as the `Accept` header wants it, and its content type; exemplars are in OpenMetrics only."""
         encode, kind = choose_encoder(accept)
         return encode(self.registry), kind
 
-    def _collector(self, name: str) -> Counter | Histogram:
-        series = SERIES[name]
-        if series.kind == "counter":
-            return Counter(name.removesuffix("_total"), series.help, series.labels, registry=self.registry)
-        return Histogram(name, series.help, series.labels, buckets=series.buckets, registry=self.registry)
-
-    def _adder(self, sample: Sample) -> Callable[..., None]:
-        """How to add to a sample's child; children are looked up once. The labels of a series stand in one order."""
+    def _cell(self, sample: Sample) -> Sum | Spread:
+        """A sample's cell, looked up once. The labels of a series stand in one order."""
         key = (sample.series, *sample.labels.values())
-        found = self._adders.get(key)
+        found = self._found.get(key)
         if found is None:
-            child: Any = self._collectors[sample.series].labels(**sample.labels)
-            found = self._adders[key] = child.inc if SERIES[sample.series].kind == "counter" else child.observe
+            found = self._found[key] = self._cells.cell(sample.series, sample.labels)
         return found
 
 
@@ -111,9 +105,3 @@ def _ours(run: Run, entry: Entry) -> bool:
     """Was this appended by this process just now? What people and callbacks wrote is folded in later."""
     event = entry.event
     return not (isinstance(event, Decision) or (isinstance(event, Observation) and event.id in run.waiting))
-
-
-def _exemplar(run: Run) -> dict[str, str] | None:
-    if len(run.run_id) > LONGEST_EXEMPLAR or not isinstance(run.started, RunStarted):
-        return None
-    return {"run_id": run.run_id, "trace_id": trace_id(run.run_id, run.started.labels)}

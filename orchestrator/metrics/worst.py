@@ -57,7 +57,10 @@ class Worst(Collector):
 
     def add(self, run: Run, samples: Iterable[Sample], ended: RunEnded | None, at: float) -> None:
         """Count what an entry measured; when the run has `ended`, it is ranked."""
-        trouble = sum(_trouble(sample) for sample in samples if sample.series in _TELLING)
+        trouble = 0.0
+        for sample in samples:
+            if sample.series in _TELLING:
+                trouble += _trouble(sample)
         if ended is None:
             if trouble:
                 self._open[run.run_id] = self._open.pop(run.run_id, 0.0) + trouble
