@@ -129,6 +129,7 @@ def started(settings: Settings, offered: Sequence[ToolSpec], request: RunRequest
         run_kind=request.run_kind,
         min_steps=request.min_steps,
         labels=request.labels,
+        boundary=_letters(secrets.randbits(60), 12),
     )
 
 
@@ -156,8 +157,11 @@ def chosen(offered: Sequence[ToolSpec], names: Sequence[str] | None) -> tuple[To
 
 def new_run_id(now: float) -> str:
     """26 characters: the milliseconds of `now`, then 80 random bits. Ids sort by time."""
-    number = (int(now * 1000) << 80) | secrets.randbits(80)
-    return "".join(_ALPHABET[(number >> shift) & 31] for shift in range(125, -1, -5))
+    return _letters((int(now * 1000) << 80) | secrets.randbits(80), 26)
+
+
+def _letters(number: int, length: int) -> str:
+    return "".join(_ALPHABET[(number >> shift) & 31] for shift in range(5 * length - 5, -1, -5))
 
 
 def make_store(url: str) -> Store:

@@ -104,10 +104,11 @@ class Transcript:
     def _constant(self, run: Run, ask: AskModel) -> Prompt:
         start, settings = run.start, self.settings
         if start.agent.protocol == "native":
-            return Prompt(render.system(start.agent, start.tools), (), start.tools, max_tokens=ask.max_output)
+            system = render.system(start.agent, start.tools, boundary=start.boundary)
+            return Prompt(system, (), start.tools, max_tokens=ask.max_output)
         constrain = settings.constrain
         return Prompt(
-            render.system(start.agent, start.tools, constrained=constrain == "json_schema"),
+            render.system(start.agent, start.tools, boundary=start.boundary, constrained=constrain == "json_schema"),
             (),
             stop=text.stops(settings.stop),
             max_tokens=ask.max_output,

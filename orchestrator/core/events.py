@@ -149,7 +149,10 @@ Intent: TypeAlias = Actions | Final | Malformed
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """The first event: all that prompts and guards are a function of, besides what happens later."""
+    """The first event: all that prompts and guards are a function of, besides what happens later.
+
+    `boundary` is the word, unguessable and of this run alone, that marks in the prompt what tools returned; "" marks nothing.
+    """
 
     goal: str
     agent: AgentSpec = AgentSpec()
@@ -159,6 +162,7 @@ class RunStarted:
     run_kind: str | None = None
     min_steps: int | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    boundary: str = ""
     kind: Literal["run_started"] = "run_started"
 
 

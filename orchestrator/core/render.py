@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 from orchestrator.core import native, text
 from orchestrator.core.decide import AskModel
 from orchestrator.core.events import Anomaly, Malformed
+from orchestrator.core.frame import framed, rule, unmarked
 from orchestrator.core.prompt import Message, Prompt
 from orchestrator.core.run import Note, Run, Step
 from orchestrator.core.spec import AgentSpec, Language, ToolSpec
@@ -66,14 +68,15 @@ _WAY_OUT = {
 }
 
 
-def system(agent: AgentSpec, tools: tuple[ToolSpec, ...], *, constrained: bool = False) -> str:
-    """The system prompt: the same for every step of a run."""
+def system(agent: AgentSpec, tools: tuple[ToolSpec, ...], *, boundary: str = "", constrained: bool = False) -> str:
+    """The system prompt: the same for every step of a run. What is of this run alone stands last: up to there it is the agent's,
+    and a provider may keep it from run to run."""
     written = (
         native.system(agent, tools)
         if agent.protocol == "native"
         else text.system(agent, tools, constrained=constrained)
     )
-    return f"{agent.instructions}\n\n{written}" if agent.instructions else written
+    return "\n\n".join(filter(None, (agent.instructions, written, rule(boundary, agent.language))))
 
 
 def question(run: Run) -> Message:
@@ -82,13 +85,15 @@ def question(run: Run) -> Message:
 
 
 def messages(run: Run, step: Step) -> tuple[Message, ...]:
-    """What one closed step adds to the conversation; nothing for a hidden one."""
+    """What one closed step adds to the conversation, its Observations in their frames; nothing for a hidden one."""
     if step.hidden:
         return ()
-    told = note(run.start.agent, step)
-    if run.start.agent.protocol == "native":
-        return native.messages(step.turn, step.observations, told)
-    return text.messages(step.turn, step.observations, told)
+    start = run.start
+    told = unmarked(note(start.agent, step), start.boundary)
+    seen = tuple(replace(each, content=framed(each.content, start.boundary)) for each in step.observations)
+    if start.agent.protocol == "native":
+        return native.messages(step.turn, seen, told)
+    return text.messages(step.turn, seen, told)
 
 
 def note(agent: AgentSpec, step: Step) -> str:
@@ -99,7 +104,8 @@ def note(agent: AgentSpec, step: Step) -> str:
 def tail(run: Run, ask: AskModel) -> str:
     """What stands last and is no history: the state summary, tools that are out for now, on the last step the request to finish."""
     agent = run.start.agent
-    known = summary(run.facts, run.start.limits.summary_chars, agent.language)
+    facts = summary(run.facts, run.start.limits.summary_chars, agent.language)
+    known = framed(facts, run.start.boundary) if facts else ""
     if ask.finish:
         return "\n\n".join(filter(None, (known, _FINISH[agent.language].format(way_out=_way_out(agent)))))
     return "\n\n".join(filter(None, (known, _withdrawn(ask, agent.language))))
@@ -110,7 +116,13 @@ def prompt(run: Run, ask: AskModel) -> Prompt:
     history = [question(run), *(message for step in run.steps for message in messages(run, step))]
     start = run.start
     offered = start.tools if start.agent.protocol == "native" else ()
-    return Prompt(system(start.agent, start.tools), tuple(history), offered, tail(run, ask), max_tokens=ask.max_output)
+    return Prompt(
+        system(start.agent, start.tools, boundary=start.boundary),
+        tuple(history),
+        offered,
+        tail(run, ask),
+        max_tokens=ask.max_output,
+    )
 
 
 def _withdrawn(ask: AskModel, language: Language) -> str:
@@ -134,7 +146,9 @@ def _sentences(agent: AgentSpec, step: Step) -> Iterator[str]:
 
 def _told(agent: AgentSpec, intent: Malformed) -> str:
     """What was wrong with the reply, in the agent's language, and in the text protocol how to write the next one."""
-    said = intent.detail
+    said = " ".join(
+        intent.detail.split()
+    )  # it may quote a name that the model wrote: no line of it may begin like ours
     if agent.language == "zh" and (known := _PROBLEMS_ZH.get(intent.problem)) is not None:
         said = f"{known}：{intent.detail}" if intent.problem in _SPECIFIC else f"{known}。"
     return text.nudge(said, agent.language) if agent.protocol == "text" else said

@@ -126,6 +126,19 @@ def defuse_tokens(text: str) -> str:
     return _without_tokens(text, _folded(text))[0]
 
 
+def without(text: str, word: str, instead: str) -> str:
+    """`text` with every `word` (in lower case) replaced, however it is disguised."""
+    folded = _folded(text)
+    if word not in folded:
+        return text
+    pieces: list[str] = []
+    done = 0
+    while (at := folded.find(word, done)) >= 0:
+        pieces += (text[done:at], instead)
+        done = at + len(word)
+    return "".join((*pieces, text[done:]))
+
+
 def _without_tokens(text: str, folded: str) -> tuple[str, str]:
     if "<" in folded:
         text, folded = _bracketed(text, folded, _TOKEN)
