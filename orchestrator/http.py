@@ -1,8 +1,8 @@
-"""The one place that knows httpx. Bytes out, bytes in, four clocks; what a status means is the codecs' business.
+"""The one place that knows the HTTP client of model calls. Bytes out, bytes in, four clocks; what a status means is the codecs' business.
 
-httpx rides on aiohttp's transport: its own pool costs 0.8 ms a call for one run and 7 ms for a thousand. The transport is asked
-without httpx.AsyncClient in between: cookies, redirects and auth flows are not wanted here and cost 40% more CPU. All waiting is on the
-loop's clock (`asyncio.timeout`), so a virtual-time loop drives it. A connection whose call was cancelled is closed, never reused.
+It is aiohttp's, asked directly: httpx's own pool costs 0.8 ms a call for one run and 7 ms for a thousand; httpx over aiohttp's
+connections costs three times what they cost by themselves (docs/decisions/0001). All waiting is on the loop's clock
+(`asyncio.timeout`), so a virtual-time loop drives it. A connection whose call was cancelled is closed, never reused.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import asyncio
 import functools
 import ssl
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Protocol, Self, TypeVar
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import httpx
-from httpx_aiohttp import AiohttpTransport
+from yarl import URL
 
 from orchestrator.errors import CallError, ConfigError, Timeout, Unavailable
 from orchestrator.providers.wire import MAX_REPLY, Reply, Request
@@ -28,7 +28,7 @@ from orchestrator.providers.wire import MAX_REPLY, Reply, Request
 T = TypeVar("T")
 _LOOPBACK = ("localhost", "127.", "::1")
 _PIECE = 512 * 1024
-_BROKEN = (httpx.HTTPError, httpx.StreamError, aiohttp.ClientError, OSError)
+_BROKEN = (aiohttp.ClientError, OSError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,37 @@ class Timeouts:
     whole: float | None = 600.0
 
 
+class Content(Protocol):
+    """A body on its way."""
+
+    async def readany(self) -> bytes:
+        """What has come, at least one byte; b"" at the end."""
+
+
+class Answer(Protocol):
+    """A status, its headers, and the body on its way: what an `aiohttp.ClientResponse` is."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers, in whatever case they came."""
+
+    @property
+    def content(self) -> Content:
+        """The body."""
+
+    def close(self) -> None:
+        """Hang up, where the body was not read to its end."""
+
+
 class Endpoint:
     """One base URL, one pool of connections without a ceiling. Close it, or use it as an async context manager.
 
     `headers` go with every request (the key among them). `context` replaces the process's shared TLS context. Proxies of the
-    environment are honoured, but not for this machine. Raises ConfigError for a base URL that is none.
+    environment are honoured, but not for this machine. `connections` stands in for our own. ConfigError for a base URL that is none.
     """
 
     def __init__(
@@ -54,59 +80,53 @@ class Endpoint:
         headers: Mapping[str, str] | None = None,
         *,
         context: ssl.SSLContext | None = None,
-        transport: httpx.AsyncBaseTransport | None = None,
+        connections: Connections | None = None,
         limit: int = MAX_REPLY,
     ) -> None:
         url = _checked(base_url)
         self._base = str(url).rstrip("/")
         self._headers = {"user-agent": "orchestrator", "accept-encoding": "identity", **(headers or {})}
         self._limit = limit
-        self._urls: dict[str, httpx.URL] = {}
-        self._transport = transport or connected(url, context)
-
-    @classmethod
-    def from_transport(
-        cls,
-        transport: httpx.AsyncBaseTransport,
-        base_url: str = "http://localhost",
-        headers: Mapping[str, str] | None = None,
-    ) -> Endpoint:
-        """The seam for tests: `httpx.MockTransport` and its like."""
-        return cls(base_url, headers, transport=transport)
+        self._urls: dict[str, URL] = {}
+        self._connections = connections or Connections(url, context)
 
     async def post(self, request: Request, timeouts: Timeouts = Timeouts()) -> Reply:
         """Send, and read the answer whole. Raises Timeout (TIMEOUT) or Unavailable (CONNECTION_FAILED, MALFORMED_RESPONSE)."""
-        streamed = await self._send(request, Timeouts(timeouts.connect, None, None, timeouts.whole))
+        streamed = await self._sent(request, Timeouts(timeouts.connect, None, None, timeouts.whole))
         try:
             return await streamed.reply()
         finally:
-            await streamed.hang_up()
+            streamed.hang_up()
 
     @asynccontextmanager
     async def stream(self, request: Request, timeouts: Timeouts = Timeouts()) -> AsyncIterator[Streamed]:
         """Send; inside the block the answer is read piece by piece. Leaving the block hangs up if it was not read to its end."""
-        streamed = await self._send(request, timeouts)
+        streamed = await self._sent(request, timeouts)
         try:
             yield streamed
         finally:
-            await streamed.hang_up()
+            streamed.hang_up()
 
-    async def _send(self, request: Request, timeouts: Timeouts) -> Streamed:
+    async def _sent(self, request: Request, timeouts: Timeouts) -> Streamed:
         clock = _Clock(timeouts)
+        url = self._urls.get(request.path)
+        if url is None:
+            url = self._urls[request.path] = URL(self._base + request.path)
+        headers = {**self._headers, **request.headers}
         try:
-            sent = self._transport.handle_async_request(self._request(request, timeouts))
-            response = await clock.within("first_token", sent)
+            sent = self._connections.send(url, headers, request.body, timeouts.connect)
+            answer = await clock.within("first_token", sent)
         except _BROKEN as error:
             raise _unavailable(error, self._base) from error
         try:
-            return Streamed(response, clock, self._limit)
+            return Streamed(answer, clock, self._limit)
         except CallError:
-            await response.aclose()
+            answer.close()
             raise
 
     async def close(self) -> None:
         """Close every connection; safe to call twice."""
-        await self._transport.aclose()
+        await self._connections.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -116,35 +136,61 @@ class Endpoint:
     ) -> None:
         await self.close()
 
-    def _request(self, request: Request, timeouts: Timeouts) -> httpx.Request:
-        url = self._urls.get(request.path)
-        if url is None:
-            url = self._urls[request.path] = httpx.URL(self._base + request.path)
-        limits = {"connect": timeouts.connect, "read": None, "write": None, "pool": None}
-        headers = {**self._headers, **request.headers}
-        if len(request.body) > _PIECE:
-            headers["content-length"] = str(len(request.body))
-            return httpx.Request(
-                "POST", url, headers=headers, stream=_Pieces(request.body), extensions={"timeout": limits}
+
+class Connections:
+    """aiohttp's session of one endpoint: no ceiling, no cookies, no redirects, nothing unpacked behind our back."""
+
+    def __init__(self, url: URL, context: ssl.SSLContext | None = None) -> None:
+        self._tls = context or (_shared_context() if url.scheme == "https" else None)
+        self._proxy, self._proxy_auth = _proxy(url)
+        self._session: aiohttp.ClientSession | None = None
+        self._limits: dict[float | None, aiohttp.ClientTimeout] = {}
+
+    async def send(self, url: URL, headers: Mapping[str, str], body: bytes, connect: float | None) -> Answer:
+        """POST, and come back when the answer's head has come; `connect` is in seconds. Raises aiohttp.ClientError or OSError."""
+        limit = self._limits.get(connect)
+        if limit is None:
+            limit = self._limits[connect] = aiohttp.ClientTimeout(total=None, sock_connect=connect)
+        long = len(body) > _PIECE
+        return await self.session().post(
+            url,
+            data=_pieces(body) if long else body,
+            headers={**headers, "content-length": str(len(body))} if long else headers,
+            timeout=limit,
+            allow_redirects=False,
+            proxy=self._proxy,
+            proxy_auth=self._proxy_auth,
+        )
+
+    def session(self) -> aiohttp.ClientSession:
+        """The session, opened by the first call: only inside a running loop can it be."""
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, ssl=True if self._tls is None else self._tls),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
             )
-        return httpx.Request("POST", url, headers=headers, content=request.body, extensions={"timeout": limits})
+        return self._session
+
+    async def close(self) -> None:
+        """Close them; safe to call twice."""
+        if self._session is not None:
+            await self._session.close()
 
 
 class Streamed:
     """An answer being read: iterate for its bytes. Once the iteration is over, `closed_early` says whether the connection broke."""
 
-    def __init__(self, response: httpx.Response, clock: _Clock, limit: int) -> None:
-        self.status = response.status_code
-        self.headers = {name.lower(): value for name, value in response.headers.items()}
+    def __init__(self, answer: Answer, clock: _Clock, limit: int) -> None:
+        self.status = answer.status
+        self.headers = {name.lower(): value for name, value in answer.headers.items()}
         self.closed_early = False
-        self._response = response
+        self._answer = answer
         self._clock = clock
         self._limit = limit
         self._size = 0
         self._wait = "first_token"
         self._unpack = _unpacker(self.headers.get("content-encoding", ""))
-        # Not `aiter_bytes`: three generators deep, it leaves tasks behind when the reader breaks off.
-        self._chunks = aiter(_asynchronous(response.stream))
 
     def __aiter__(self) -> Streamed:
         return self
@@ -152,10 +198,12 @@ class Streamed:
     async def __anext__(self) -> bytes:
         """The next bytes. Raises Timeout, or Unavailable when the answer is larger than the limit."""
         try:
-            chunk = await self._clock.within(self._wait, anext(self._chunks))
+            chunk = await self._clock.within(self._wait, self._answer.content.readany())
         except _BROKEN:
             self.closed_early = True
             raise StopAsyncIteration from None
+        if not chunk:
+            raise StopAsyncIteration
         self._wait = "between_tokens"
         if self._unpack is not None:
             chunk = self._unpack(chunk, self._limit)
@@ -169,24 +217,15 @@ class Streamed:
         body = [chunk async for chunk in self]
         return Reply(self.status, self.headers, b"".join(body), self.closed_early)
 
-    async def hang_up(self) -> None:
+    def hang_up(self) -> None:
         """Give the connection back, or close it when the answer was not read to its end."""
-        try:
-            await self._response.aclose()
-        finally:
-            if isinstance(self._chunks, AsyncGenerator):
-                await self._chunks.aclose()
+        self._answer.close()
 
 
-class _Pieces(httpx.AsyncByteStream):
+async def _pieces(body: bytes) -> AsyncIterator[bytes]:
     """A long body in pieces, so that writing it does not hold the loop."""
-
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for at in range(0, len(self._body), _PIECE):
-            yield self._body[at : at + _PIECE]
+    for at in range(0, len(body), _PIECE):
+        yield body[at : at + _PIECE]
 
 
 class _Clock:
@@ -226,52 +265,37 @@ def _shared_context() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def _checked(base_url: str) -> httpx.URL:
+def _checked(base_url: str) -> URL:
     try:
-        url = httpx.URL(base_url)
-    except (httpx.InvalidURL, TypeError, ValueError) as error:
+        url = URL(base_url)
+        host = url.host
+    except (TypeError, ValueError) as error:
         raise ConfigError(
             f"base_url {base_url!r} is not a URL ({error}); write for example https://api.example.com/v1"
         ) from error
-    if url.scheme not in ("http", "https") or not url.host or url.query or url.userinfo:
+    if url.scheme not in ("http", "https") or not host or url.query_string or url.user or url.password:
         raise ConfigError("base_url must be http(s)://host[:port][/path] without user, password or query")
     return url
 
 
-def connected(url: httpx.URL, context: ssl.SSLContext | None = None) -> AiohttpTransport:
-    """The transport of one endpoint: a pool without a ceiling, and the process's shared TLS context."""
-    secure = url.scheme == "https"
-    tls = context or (_shared_context() if secure else None)
-
-    def session() -> aiohttp.ClientSession:
-        # The adapter's own session would cap at 100 connections and drop the TLS settings.
-        connector = aiohttp.TCPConnector(limit=0, ssl=tls if tls is not None else True)
-        return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
-
-    found = None if url.host.startswith(_LOOPBACK) or proxy_bypass(url.host) else getproxies().get(url.scheme)
-    return AiohttpTransport(
-        verify=tls if tls is not None else False,
-        trust_env=False,
-        client=session,
-        proxy=httpx.Proxy(found) if found else None,
-    )
+def _proxy(url: URL) -> tuple[URL | None, aiohttp.BasicAuth | None]:
+    """The environment's proxy for this URL, and who we are to it."""
+    host = url.host or ""
+    found = None if host.startswith(_LOOPBACK) or proxy_bypass(host) else getproxies().get(url.scheme)
+    if not found:
+        return None, None
+    proxy = URL(found)
+    auth = aiohttp.BasicAuth(proxy.user, proxy.password or "") if proxy.user else None
+    return proxy.with_user(None), auth
 
 
 def _unavailable(error: Exception, base: str) -> CallError:
-    cause = error.__cause__ or error
-    # The adapter calls a dropped connection a ConnectTimeout; only its cause tells.
-    if isinstance(error, httpx.TimeoutException) and (error.__cause__ is None or isinstance(cause, TimeoutError)):
+    if isinstance(error, TimeoutError):
         return Timeout("TIMEOUT", f"no connection to {base} within timeouts.connect")
-    said = str(cause) or type(cause).__name__
+    said = str(error) or type(error).__name__
     return Unavailable(
-        "CONNECTION_FAILED", f"no answer from {base}: {type(cause).__name__}: {said[:200]}; check base_url and network"
+        "CONNECTION_FAILED", f"no answer from {base}: {type(error).__name__}: {said[:200]}; check base_url and network"
     )
-
-
-def _asynchronous(stream: object) -> httpx.AsyncByteStream:
-    if not isinstance(stream, httpx.AsyncByteStream):
-        raise ConfigError(f"the transport gave a {type(stream).__name__}; use an asynchronous httpx transport")
-    return stream
 
 
 def _unpacker(encoding: str) -> Callable[[bytes, int], bytes] | None:

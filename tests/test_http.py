@@ -8,13 +8,15 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-import httpx
+import aiohttp
 import pytest
 import trustme
+from yarl import URL
 
 from orchestrator.errors import ConfigError, Timeout, Unavailable
-from orchestrator.http import Endpoint, Timeouts
+from orchestrator.http import Answer, Endpoint, Timeouts
 from orchestrator.providers import Request
+from tests.stand_in import Answering, answer
 
 ASK = Request("/chat/completions", {"content-type": "application/json"}, b'{"model":"m"}')
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -309,20 +311,18 @@ async def test_redirects_are_not_followed_so_the_key_stays_here() -> None:
         assert (await endpoint.post(ASK)).status == 307
 
 
-async def test_a_transport_of_httpx_can_stand_in() -> None:
-    def handle(request: httpx.Request) -> httpx.Response:
-        return httpx.Response(201, headers={"X-Case": "Kept"}, content=request.content)
-
-    async with Endpoint.from_transport(httpx.MockTransport(handle)) as endpoint:
+async def test_something_else_can_stand_in_for_the_connections() -> None:
+    echo = Answering(lambda url, body: answer(body, 201, {"X-Case": url.path}))
+    async with Endpoint("http://localhost/v1", connections=echo) as endpoint:
         found = await endpoint.post(ASK)
-    assert (found.status, found.headers["x-case"], found.body) == (201, "Kept", ASK.body)
+    assert (found.status, found.headers["x-case"], found.body) == (201, "/v1/chat/completions", ASK.body)
 
 
-async def test_a_connect_timeout_of_the_transport_is_named() -> None:
-    def handle(request: httpx.Request) -> httpx.Response:
-        raise httpx.ConnectTimeout("slow", request=request)
+async def test_a_connect_timeout_is_named() -> None:
+    def slow(_url: URL, _body: bytes) -> Answer:
+        raise aiohttp.ConnectionTimeoutError("slow")
 
-    async with Endpoint.from_transport(httpx.MockTransport(handle)) as endpoint:
+    async with Endpoint("http://localhost", connections=Answering(slow)) as endpoint:
         with pytest.raises(Timeout, match=r"timeouts.connect"):
             await endpoint.post(ASK)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import httpx
 import pytest
 
 from orchestrator.core.decide import AskModel
@@ -13,6 +12,7 @@ from orchestrator.http import Endpoint
 from orchestrator.model import EndpointModels
 from orchestrator.settings import ModelSettings, Price, Settings
 from tests.build import run_of, started
+from tests.stand_in import Answering, answer
 
 PRICED = ModelSettings(
     provider="openai", base_url="http://localhost:1/v1", model="m", stream=False, price=Price(input=1.0, output=2.0)
@@ -20,11 +20,8 @@ PRICED = ModelSettings(
 
 
 async def turn_of(reply: dict[str, object]) -> ModelTurn:
-    def handle(request: httpx.Request) -> httpx.Response:
-        return httpx.Response(200, json=reply)
-
     def connect(url: str) -> Endpoint:
-        return Endpoint.from_transport(httpx.MockTransport(handle), url)
+        return Endpoint(url, connections=Answering(lambda _url, _body: answer(json.dumps(reply).encode())))
 
     async with EndpointModels(Settings(models={"default": PRICED}), connect=connect) as models:
         run = run_of(started())

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import TextIO
 
 import httpx
+from httpx_aiohttp import AiohttpTransport
+from yarl import URL
 
 from orchestrator import log
 from orchestrator.assembly import open_ports
 from orchestrator.core.events import ModelTurn, RunStarted
 from orchestrator.core.spec import AgentSpec, Limits
-from orchestrator.http import connected
+from orchestrator.http import Connections
 from orchestrator.metrics import Metrics
 from orchestrator.runner import drive
 from orchestrator.settings import ModelSettings, Settings
@@ -51,7 +53,9 @@ async def raw(url: str, model: str, step: Step) -> AsyncIterator[Callable[[int],
             "function": {"name": look.spec.name, "description": look.spec.description, "parameters": look.spec.schema},
         }
     ]
-    async with httpx.AsyncClient(transport=connected(httpx.URL(url)), timeout=60) as client:
+    async with httpx.AsyncClient(
+        transport=AiohttpTransport(client=Connections(URL(url)).session), timeout=60
+    ) as client:
 
         async def one(run: int) -> str:
             messages: list[dict[str, object]] = [

@@ -10,12 +10,12 @@ import itertools
 import json
 import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-import httpx
 import pytest
+from yarl import URL
 
 from orchestrator.assembly import RunRequest, make_toolbox, submit
 from orchestrator.core.events import Attempt, ModelTurn, Observation, Outcome
@@ -23,7 +23,7 @@ from orchestrator.core.run import Run
 from orchestrator.core.spec import Language, Protocol
 from orchestrator.demo.server import Demo, serve
 from orchestrator.errors import Unavailable
-from orchestrator.http import Endpoint, connected
+from orchestrator.http import Answer, Connections, Endpoint
 from orchestrator.model import EndpointModels
 from orchestrator.policy import BreakerMoved, FellBack, Incident, RetriesEnded, Retrying, Waited
 from orchestrator.runner import Ports, drive
@@ -37,18 +37,16 @@ QUESTION = "《三体》的作者出生在哪个省？该省的人口是多少�
 TURNS = 3
 
 
-class Recording(httpx.AsyncBaseTransport):
-    """The real transport; keeps the bodies that were sent."""
+class Recording(Connections):
+    """The real connections; keeps the bodies that were sent."""
 
     def __init__(self, url: str, sent: list[bytes]) -> None:
-        self._real, self._sent = connected(httpx.URL(url)), sent
+        super().__init__(URL(url))
+        self._sent = sent
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        self._sent.append(await request.aread())
-        return await self._real.handle_async_request(request)
-
-    async def aclose(self) -> None:
-        await self._real.aclose()
+    async def send(self, url: URL, headers: Mapping[str, str], body: bytes, connect: float | None) -> Answer:
+        self._sent.append(body)
+        return await super().send(url, headers, body, connect)
 
 
 @dataclass
@@ -84,7 +82,7 @@ async def product(models: dict[str, ModelSettings], toolbox: Toolbox | None = No
     settings = Settings(models=models, agents={"default": AgentSettings(models=tuple(models))})
 
     def connect(url: str) -> Endpoint:
-        return Endpoint.from_transport(Recording(url, sent), url)
+        return Endpoint(url, connections=Recording(url, sent))
 
     async with MemoryStore() as store, EndpointModels(settings, observe=incidents.append, connect=connect) as opened:
         box = toolbox or make_toolbox(settings, incidents.append)
