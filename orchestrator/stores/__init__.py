@@ -10,9 +10,10 @@ from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeAlias
 
 from orchestrator.core.events import Entry, Event, Trace
+from orchestrator.stores.evidence import Evidence
 from orchestrator.stores.row import Ended, RunRow
 
-__all__ = ["UNFENCED", "Ended", "RunRow", "Statement", "Store"]
+__all__ = ["UNFENCED", "Ended", "Evidence", "RunRow", "Statement", "Store"]
 
 UNFENCED: Final = 2**62
 """The epoch of one who holds no claim (a callback, a person's Decision): only `seq` guards such an append."""
@@ -96,6 +97,14 @@ class Store(Protocol):
         limit: int = 50,
     ) -> tuple[RunRow, ...]:
         """Runs, newest start first: since <= started_at < until. The next page is `after=page[-1].key`."""
+        ...
+
+    async def evidence(self, run_id: str, *, bodies: bool = False) -> Evidence:
+        """All that is stored of the run, as it is stored, in one snapshot; with the raw bodies themselves if asked for."""
+        ...
+
+    async def traced(self, since: float = 0.0) -> tuple[str, ...]:
+        """The ids of all runs started at `since` or later, and of every entry or body whose run the index does not know."""
         ...
 
     async def purge(self, older_than: float) -> int:

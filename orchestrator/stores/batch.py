@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from orchestrator.core.chain import Chain, digest_of, newest
 from orchestrator.core.events import Entry, Event, Trace
 from orchestrator.errors import Conflict, StoreError
 from orchestrator.stores import Statement
@@ -27,9 +28,13 @@ class Append:
     epoch: int
     trace: Trace
     bodies: Sequence[bytes]
+    digests: Sequence[bytes]
     change: Change
     blobs: Mapping[str, bytes]
     enlist: Sequence[Statement]
+    hashes: Sequence[bytes] = ()
+    before: bytes = b""
+    head: bytes = b""
     error: BaseException | None = None
     future: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
@@ -60,10 +65,21 @@ def prepare(  # noqa: PLR0913  the arguments of Store.append
         raise StoreError(
             f"run {run_id}: an append needs events, a seq and an epoch from 0; got {len(events)}, {seq}, {epoch}"
         )
-    at = float(at)
+    at = float(at) + 0.0  # no database keeps a negative zero
     bodies = [dump(event) for event in events]
     trace = tuple([Entry(run_id, seq + n, at, event) for n, event in enumerate(events, 1)])
-    return Append(run_id, seq, at, epoch, trace, bodies, change(events, at), blobs, enlist)
+    digests = [digest_of(body) for body in bodies]
+    return Append(run_id, seq, at, epoch, trace, bodies, digests, change(events, at), blobs, enlist)
+
+
+def chained(job: Append, chain: Chain, before: bytes) -> None:
+    """Hash the entries of this append after `before`, the head that the store holds for the run."""
+    hashes = []
+    last = newest(before) if job.seq else b""
+    for seq, digest in enumerate(job.digests, job.seq + 1):
+        last = chain.link(last, job.run_id, seq, job.at, job.epoch, digest)
+        hashes.append(last)
+    job.hashes, job.before, job.head = hashes, before, chain.head(job.run_id, job.last, last)
 
 
 def check_run_id(run_id: str) -> None:
@@ -76,6 +92,10 @@ def conflict(job: Append, last_seq: int, epoch: int) -> Conflict:
     """Why the store refuses this append, given what it holds."""
     if epoch > job.epoch:
         return Conflict(f"run {job.run_id}: epoch {job.epoch} lost its claim to epoch {epoch}; let go of the run")
+    if last_seq == job.seq:
+        return Conflict(
+            f"run {job.run_id}: the index holds another hash of entry {job.seq}; let go of the run, read again"
+        )
     return Conflict(
         f"run {job.run_id}: expected {job.seq} entries, the store holds {last_seq}; let go of the run, read again"
     )

@@ -17,8 +17,9 @@ from typing import Any, TypeAlias
 import psycopg
 from psycopg import errors
 
+from orchestrator.core.chain import Chain
 from orchestrator.errors import StoreError
-from orchestrator.stores.batch import Append, conflict
+from orchestrator.stores.batch import Append, chained, conflict
 from orchestrator.stores.link import SQL, failure, is_lost
 
 Connection: TypeAlias = psycopg.AsyncConnection[tuple[Any, ...]]
@@ -29,6 +30,9 @@ FULL_BATCH = 1000
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 """Seconds between tries to reach the server again."""
 
+REMEMBERED = 20_000
+"""Heads of runs kept in memory. One that is forgotten, or that another process moved, costs a query at the next append."""
+
 NO_HEAD = ("", "", "", "", "", None)
 
 
@@ -36,12 +40,20 @@ class Lane:
     """`done(jobs)` is called when these jobs are durable or have failed (then `job.error` says why).
 
     `patience` is how many seconds a batch is tried again while the server is away.
+
+    An entry's hash covers the one before, so a batch needs the heads of its runs. They are remembered from the last append; the
+    statement itself compares them with what the server holds, so a stale one is a Conflict and never a fork of the chain.
     """
 
     def __init__(
-        self, connect: Callable[[], Awaitable[Connection]], patience: float, done: Callable[[Sequence[Append]], None]
+        self,
+        connect: Callable[[], Awaitable[Connection]],
+        patience: float,
+        chain: Chain,
+        done: Callable[[Sequence[Append]], None],
     ) -> None:
-        self._connect, self._patience, self._done = connect, patience, done
+        self._connect, self._patience, self._chain, self._done = connect, patience, chain, done
+        self._heads: dict[str, tuple[int, bytes]] = {}
         self._connection: Connection | None = None
         self._waiting: list[Append] = []
         self._awake = asyncio.Event()
@@ -66,6 +78,7 @@ class Lane:
                 self._awake.clear()
                 while batch := self._next_batch():
                     await self._commit(batch, unknown=False)
+                    self._remember(batch)
                     self._done(batch)
                 if not self._closing:
                     await self._awake.wait()
@@ -97,6 +110,7 @@ class Lane:
             try:
                 async with asyncio.timeout_at(deadline):
                     connection = await self._connected()
+                    await self._chain_up(connection, batch)
                     await _write(connection, batch)
                     await _explain(connection, [job for job in batch if job.error], unknown=unknown)
             except (psycopg.Error, TimeoutError) as error:
@@ -114,6 +128,24 @@ class Lane:
                 pause = min(2 * pause, LONGEST_PAUSE)
             else:
                 return None
+
+    async def _chain_up(self, connection: Connection, batch: Sequence[Append]) -> None:
+        """Hash the entries of the batch, each after its run's head."""
+        unknown = [job.run_id for job in batch if job.seq and self._heads.get(job.run_id, (0, b""))[0] != job.seq]
+        if unknown:
+            found = await connection.execute(SQL["heads"], (unknown,), binary=True)
+            self._heads.update({run_id: (seq, head) for run_id, seq, _, head in await found.fetchall()})
+        for job in batch:
+            chained(job, self._chain, self._heads[job.run_id][1] if job.seq and job.run_id in self._heads else b"")
+
+    def _remember(self, batch: Sequence[Append]) -> None:
+        if len(self._heads) > REMEMBERED:
+            self._heads.clear()
+        for job in batch:
+            if job.error is None and job.head and job.change.ended_at is None:
+                self._heads[job.run_id] = (job.last, job.head)
+            else:
+                self._heads.pop(job.run_id, None)
 
     async def _each_alone(self, batch: Sequence[Append], error: BaseException, *, unknown: bool) -> None:
         if len(batch) == 1:
@@ -195,7 +227,7 @@ async def _explain(connection: Connection, refused: Sequence[Append], *, unknown
     if not refused:
         return
     found = await connection.execute(SQL["heads"], ([job.run_id for job in refused],))
-    heads = {run_id: (last_seq, epoch) for run_id, last_seq, epoch in await found.fetchall()}
+    heads = {run_id: (last_seq, epoch) for run_id, last_seq, epoch, _ in await found.fetchall()}
     for job in refused:
         if isinstance(job.error, StoreError) and job.error.__cause__:
             continue
@@ -203,13 +235,20 @@ async def _explain(connection: Connection, refused: Sequence[Append], *, unknown
         if unknown:
             written = await connection.execute(SQL["written"], (job.run_id, job.seq, job.last), binary=True)
             if await written.fetchall() == [(job.at, job.epoch, body) for body in job.bodies]:
-                job.error = None
+                job.error, job.head = (
+                    None,
+                    b"",
+                )  # hashed by the earlier try: what it wrote as head is the server's to say
 
 
 def _columns(batch: Sequence[Append]) -> dict[str, list[Any]]:
     """The batch as one array a column, for `unnest`."""
     heads = [job.change.head or NO_HEAD for job in batch]
-    entries = [(job.run_id, seq, body) for job in batch for seq, body in enumerate(job.bodies, job.seq + 1)]
+    entries = [
+        (job.run_id, seq, body, hashed)
+        for job in batch
+        for seq, (body, hashed) in enumerate(zip(job.bodies, job.hashes, strict=True), job.seq + 1)
+    ]
     blobs = [(digest, job.run_id, bytes(body)) for job in batch for digest, body in job.blobs.items()]
     return {
         "run_id": [job.run_id for job in batch],
@@ -220,11 +259,16 @@ def _columns(batch: Sequence[Append]) -> dict[str, list[Any]]:
         "last_kind": [job.change.last_kind for job in batch],
         "steps": [job.change.steps for job in batch],
         "ended_at": [job.change.ended_at for job in batch],
+        "before": [job.before for job in batch],
+        "head": [job.head for job in batch],
         "outcome": [job.change.outcome and job.change.outcome.value for job in batch],
         **{
             name: [head[n] for head in heads]
             for n, name in enumerate(("agent", "tenant", "goal", "protocol", "model", "kind"))
         },
-        **{name: [entry[n] for entry in entries] for n, name in enumerate(("entry_run", "entry_seq", "entry_body"))},
+        **{
+            name: [entry[n] for entry in entries]
+            for n, name in enumerate(("entry_run", "entry_seq", "entry_body", "entry_hash"))
+        },
         **{name: [blob[n] for blob in blobs] for n, name in enumerate(("blob_digest", "blob_run", "blob_body"))},
     }

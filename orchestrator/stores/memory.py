@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 
+from orchestrator.core.chain import Chain
 from orchestrator.core.events import Entry, Event, Trace
 from orchestrator.errors import StoreError
 from orchestrator.stores import Statement, Store
-from orchestrator.stores.batch import check_run_id, conflict, prepare
+from orchestrator.stores.batch import chained, check_run_id, conflict, prepare
+from orchestrator.stores.evidence import Evidence, evidence, stored_body
 from orchestrator.stores.follow import Bell, tail
 from orchestrator.stores.record import load
 from orchestrator.stores.row import Ended, RunRow, excerpt, moved
@@ -22,9 +24,11 @@ NEVER = 3600.0
 class MemoryStore(Store):
     """A Store without a disk. Nothing is durable; what is closed may be opened again and is still there."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, key: bytes = b"") -> None:
+        self._chain = Chain(key)
         self._rows: dict[str, RunRow] = {}
-        self._entries: dict[str, list[tuple[float, bytes]]] = {}
+        self._heads: dict[str, bytes] = {}
+        self._entries: dict[str, list[tuple[float, int, bytes, bytes]]] = {}
         self._blobs: dict[tuple[str, str], bytes] = {}
         self._bell = Bell()
         self._opened = False
@@ -55,7 +59,11 @@ class MemoryStore(Store):
         if row.last_seq != seq or row.epoch > epoch:
             raise conflict(job, row.last_seq, row.epoch)
         self._rows[run_id] = moved(row, job.last, job.at, job.change)
-        self._entries.setdefault(run_id, []).extend((job.at, body) for body in job.bodies)
+        chained(job, self._chain, self._heads.get(run_id, b""))
+        self._heads[run_id] = job.head
+        self._entries.setdefault(run_id, []).extend(
+            (job.at, epoch, body, hashed) for body, hashed in zip(job.bodies, job.hashes, strict=True)
+        )
         for digest, body in blobs.items():
             self._blobs.setdefault((digest, run_id), bytes(body))
         self._bell.ring([run_id])
@@ -109,11 +117,26 @@ class MemoryStore(Store):
         ]
         return tuple(sorted(found, key=lambda row: row.key, reverse=True)[: max(limit, 0)])
 
+    async def evidence(self, run_id: str, *, bodies: bool = False) -> Evidence:
+        self._check_open()
+        row = self._rows.get(run_id)
+        return evidence(
+            run_id,
+            (*astuple(row), self._heads.get(run_id)) if row and row.last_seq else None,
+            [(seq, *each) for seq, each in enumerate(self._entries.get(run_id, ()), 1)],
+            [stored_body(digest, body, keep=bodies) for (digest, key), body in self._blobs.items() if key == run_id],
+            0.0,
+        )
+
+    async def traced(self, since: float = 0.0) -> tuple[str, ...]:
+        self._check_open()
+        return tuple(key for key, row in self._rows.items() if row.last_seq and row.started_at >= since)
+
     async def purge(self, older_than: float) -> int:
         self._check_open()
         gone = {key for key, row in self._rows.items() if row.ended_at is not None and row.ended_at < older_than}
         for run_id in gone:
-            del self._rows[run_id], self._entries[run_id]
+            del self._rows[run_id], self._entries[run_id], self._heads[run_id]
         self._blobs = {key: body for key, body in self._blobs.items() if key[1] not in gone}
         return len(gone)
 
@@ -121,7 +144,8 @@ class MemoryStore(Store):
         self._check_open()
         held = self._entries.get(run_id, [])[max(after, 0) : max(after, 0) + limit]
         return tuple(
-            Entry(run_id, seq, at, load(body, run_id, seq)) for seq, (at, body) in enumerate(held, max(after, 0) + 1)
+            Entry(run_id, seq, at, load(body, run_id, seq))
+            for seq, (at, _, body, _) in enumerate(held, max(after, 0) + 1)
         )
 
     def _check_open(self) -> None:

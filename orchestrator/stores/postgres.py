@@ -9,10 +9,12 @@ from typing import Any
 import psycopg
 from psycopg_pool import AsyncConnectionPool
 
+from orchestrator.core.chain import Chain
 from orchestrator.core.events import Entry, Event, Trace
 from orchestrator.errors import StoreError
 from orchestrator.stores import Statement, Store
 from orchestrator.stores.batch import Append, check_run_id, prepare, settle
+from orchestrator.stores.evidence import Evidence, StoredBody, evidence, stored_body
 from orchestrator.stores.follow import Bell, tail
 from orchestrator.stores.herald import Herald
 from orchestrator.stores.lane import Connection, Lane
@@ -31,13 +33,15 @@ CLOSED = "the PostgreSQL store is closed; open it, or use `async with`"
 class PostgresStore(Store):
     """A Store in the database `url` (postgresql://user:password@host/name).
 
-    `patience` is how many seconds a write outlasts an absent server; `look` how often a follower looks by itself.
+    `patience` is how many seconds a write outlasts an absent server; `look` how often a follower looks by itself,
+    `key` keys the hashes of the entries.
 
     Old runs are deleted in batches, not dropped by partition: a primary key of a partitioned table must hold the partition
     key, and (day, run_id, seq) would let one seq of a run be written on two days. The fence is worth more than a fast purge.
     """
 
-    def __init__(self, url: str, *, patience: float = 30.0, look: float = 1.0) -> None:
+    def __init__(self, url: str, *, patience: float = 30.0, look: float = 1.0, key: bytes = b"") -> None:
+        self._chain = Chain(key)
         self._info = conninfo(url)
         self._patience, self._look = patience, look
         self._bell = Bell()
@@ -65,7 +69,7 @@ class PostgresStore(Store):
         )
         await self._pool.open()
         self._herald = Herald(self._connect, self._bell)
-        self._lane = Lane(self._connect, self._patience, self._settled)
+        self._lane = Lane(self._connect, self._patience, self._chain, self._settled)
 
     async def close(self) -> None:
         lane, herald, pool = self._lane, self._herald, self._pool
@@ -148,6 +152,27 @@ class PostgresStore(Store):
             limit=limit,
         )
         return tuple(map(run_row, await self._query(query.encode(), values)))
+
+    async def evidence(self, run_id: str, *, bodies: bool = False) -> Evidence:
+        async def asked(sql: str, *values: Any) -> list[tuple[Any, ...]]:
+            return await (await connection.execute(SQL[sql], values, binary=True)).fetchall()
+
+        try:
+            async with self.pool.connection() as connection, connection.transaction():
+                await connection.execute(SQL["snapshot"])
+                line = await asked("evidence line", run_id)
+                entries = await asked("evidence entries", run_id)
+                kept: list[StoredBody] = []
+                for (digest,) in await asked("evidence body names", run_id):
+                    ((body,),) = await asked("evidence body", run_id, digest)
+                    kept.append(stored_body(digest, bytes(body), keep=bodies))
+                ((since,),) = await asked("evidence since")
+        except psycopg.Error as error:
+            raise failure(error, f"run {run_id}", "try again; if it stays, look at the server's log") from error
+        return evidence(run_id, line[0] if line else None, entries, kept, since)
+
+    async def traced(self, since: float = 0.0) -> tuple[str, ...]:
+        return tuple(str(run_id) for (run_id,) in await self._query(SQL["traced"], {"since": since}))
 
     async def purge(self, older_than: float) -> int:
         total = 0

@@ -39,6 +39,13 @@ CREATE TABLE blobs (
 );
 CREATE INDEX blobs_by_run ON blobs (run_id);
 
+-- [migration 2]
+ALTER TABLE runs ADD COLUMN head bytea;
+ALTER TABLE entries ADD COLUMN hash bytea;
+CREATE TABLE hashing (since double precision NOT NULL);
+INSERT INTO hashing
+SELECT CASE WHEN EXISTS (SELECT 1 FROM entries) THEN extract(epoch FROM clock_timestamp())::float8 ELSE 0 END;
+
 -- [lock schema]
 SELECT pg_advisory_xact_lock(hashtext('orchestrator schema'));
 
@@ -61,32 +68,35 @@ WITH incoming AS (
     SELECT * FROM unnest(
         %(run_id)s::text[], %(seq)s::bigint[], %(last)s::bigint[], %(epoch)s::bigint[], %(at)s::float8[],
         %(last_kind)s::text[], %(steps)s::bigint[], %(ended_at)s::float8[], %(outcome)s::text[],
-        %(agent)s::text[], %(tenant)s::text[], %(goal)s::text[], %(protocol)s::text[], %(model)s::text[], %(kind)s::text[]
-    ) AS i (run_id, seq, last, epoch, at, last_kind, steps, ended_at, outcome, agent, tenant, goal, protocol, model, kind)
+        %(agent)s::text[], %(tenant)s::text[], %(goal)s::text[], %(protocol)s::text[], %(model)s::text[], %(kind)s::text[],
+        %(before)b::bytea[], %(head)b::bytea[]
+    ) AS i (run_id, seq, last, epoch, at, last_kind, steps, ended_at, outcome, agent, tenant, goal, protocol, model, kind, before, head)
 ), moved AS (
     UPDATE runs SET
         last_seq = i.last, last_at = i.at, last_kind = i.last_kind, steps = runs.steps + i.steps,
-        ended_at = coalesce(i.ended_at, runs.ended_at), outcome = coalesce(i.outcome, runs.outcome)
+        ended_at = coalesce(i.ended_at, runs.ended_at), outcome = coalesce(i.outcome, runs.outcome), head = i.head
     FROM incoming i
     WHERE i.seq > 0 AND runs.run_id = i.run_id AND runs.last_seq = i.seq AND runs.epoch <= i.epoch
+        AND coalesce(runs.head, '') = i.before
     RETURNING runs.run_id
 ), begun AS (
-    INSERT INTO runs (run_id, last_seq, started_at, last_at, last_kind, steps, ended_at, outcome, agent, tenant, goal, protocol, model, kind)
-    SELECT run_id, last, at, at, last_kind, steps, ended_at, outcome, agent, tenant, goal, protocol, model, kind
+    INSERT INTO runs (run_id, last_seq, started_at, last_at, last_kind, steps, ended_at, outcome, agent, tenant, goal, protocol, model, kind, head)
+    SELECT run_id, last, at, at, last_kind, steps, ended_at, outcome, agent, tenant, goal, protocol, model, kind, head
     FROM incoming WHERE seq = 0
     ON CONFLICT (run_id) DO UPDATE SET
         last_seq = excluded.last_seq, started_at = excluded.started_at, last_at = excluded.last_at,
         last_kind = excluded.last_kind, steps = excluded.steps, ended_at = excluded.ended_at, outcome = excluded.outcome,
         agent = excluded.agent, tenant = excluded.tenant, goal = excluded.goal, protocol = excluded.protocol,
-        model = excluded.model, kind = excluded.kind
+        model = excluded.model, kind = excluded.kind, head = excluded.head
     WHERE runs.last_seq = 0 AND runs.epoch <= (SELECT i.epoch FROM incoming i WHERE i.run_id = runs.run_id)
     RETURNING runs.run_id
 ), taken AS (
     SELECT run_id FROM moved UNION ALL SELECT run_id FROM begun
 ), entered AS (
-    INSERT INTO entries (run_id, seq, at, epoch, body)
-    SELECT e.run_id, e.seq, i.at, i.epoch, e.body
-    FROM unnest(%(entry_run)s::text[], %(entry_seq)s::bigint[], %(entry_body)b::bytea[]) AS e (run_id, seq, body)
+    INSERT INTO entries (run_id, seq, at, epoch, body, hash)
+    SELECT e.run_id, e.seq, i.at, i.epoch, e.body, e.hash
+    FROM unnest(%(entry_run)s::text[], %(entry_seq)s::bigint[], %(entry_body)b::bytea[], %(entry_hash)b::bytea[])
+        AS e (run_id, seq, body, hash)
     JOIN incoming i ON i.run_id = e.run_id
     WHERE e.run_id IN (SELECT run_id FROM taken)
 ), kept AS (
@@ -99,7 +109,7 @@ WITH incoming AS (
 SELECT run_id FROM taken;
 
 -- [heads]
-SELECT run_id, last_seq, epoch FROM runs WHERE run_id = ANY(%s);
+SELECT run_id, last_seq, epoch, coalesce(head, '') FROM runs WHERE run_id = ANY(%s);
 
 -- [written]
 SELECT at, epoch, body FROM entries WHERE run_id = %s AND seq > %s AND seq <= %s ORDER BY seq;
@@ -116,6 +126,30 @@ SELECT body FROM blobs WHERE digest = %s LIMIT 1;
 -- [row]
 SELECT run_id, agent, tenant, goal, protocol, model, kind, started_at, ended_at, outcome, steps, last_seq, last_at, last_kind, epoch
 FROM runs WHERE run_id = %s AND last_seq > 0;
+
+-- [snapshot]
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
+
+-- [evidence line]
+SELECT run_id, agent, tenant, goal, protocol, model, kind, started_at, ended_at, outcome, steps, last_seq, last_at, last_kind, epoch, head
+FROM runs WHERE run_id = %s AND last_seq > 0;
+
+-- [evidence entries]
+SELECT seq, at, epoch, body, hash FROM entries WHERE run_id = %s ORDER BY seq;
+
+-- [evidence body names]
+SELECT digest FROM blobs WHERE run_id = %s ORDER BY digest;
+
+-- [evidence body]
+SELECT body FROM blobs WHERE run_id = %s AND digest = %s;
+
+-- [evidence since]
+SELECT coalesce(max(since), 0) FROM hashing;
+
+-- [traced]
+SELECT run_id FROM runs WHERE last_seq > 0 AND started_at >= %(since)s
+UNION SELECT run_id FROM entries e WHERE NOT EXISTS (SELECT FROM runs r WHERE r.run_id = e.run_id AND r.last_seq > 0)
+UNION SELECT run_id FROM blobs b WHERE NOT EXISTS (SELECT FROM runs r WHERE r.run_id = b.run_id AND r.last_seq > 0);
 
 -- [list]
 SELECT run_id, agent, tenant, goal, protocol, model, kind, started_at, ended_at, outcome, steps, last_seq, last_at, last_kind, epoch

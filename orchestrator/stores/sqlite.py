@@ -11,10 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+from orchestrator.core.chain import Chain
 from orchestrator.core.events import Entry, Event, Trace
 from orchestrator.errors import StoreError
 from orchestrator.stores import Statement, Store
 from orchestrator.stores.batch import Append, check_run_id, prepare, settle
+from orchestrator.stores.evidence import Evidence, evidence, stored_body
 from orchestrator.stores.file import SQL, connect, failure
 from orchestrator.stores.follow import Bell, tail
 from orchestrator.stores.record import load
@@ -35,11 +37,12 @@ class SqliteStore(Store):
     """A Store in the SQLite file `path`, created if absent (its folder must exist; not on a network file system).
 
     `busy` is how many seconds a write may wait for another process; `look` how often a follower looks for what other
-    processes have written.
+    processes have written. `key` keys the hashes of the entries.
     """
 
-    def __init__(self, path: str | Path, *, busy: float = 10.0, look: float = 0.25) -> None:
+    def __init__(self, path: str | Path, *, busy: float = 10.0, look: float = 0.25, key: bytes = b"") -> None:
         self.path = Path(path)
+        self._chain = Chain(key)
         self._busy, self._look = busy, look
         self._writer: Writer | None = None
         self._readers: ThreadPoolExecutor | None = None
@@ -50,7 +53,7 @@ class SqliteStore(Store):
     async def open(self) -> None:
         if self._writer:
             return
-        self._writer = Writer(self.path, self._busy, self._settled)
+        self._writer = Writer(self.path, self._busy, self._chain, self._settled)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix=f"reader of {self.path.name}")
         try:
             await self.transaction(lambda _: None)
@@ -145,6 +148,25 @@ class SqliteStore(Store):
         )
         return tuple(map(run_row, await self._query(query, values)))
 
+    async def evidence(self, run_id: str, *, bodies: bool = False) -> Evidence:
+        def seen(connection: sqlite3.Connection) -> Evidence:
+            connection.execute("BEGIN")
+            try:
+                return evidence(
+                    run_id,
+                    connection.execute(SQL["evidence line"], (run_id,)).fetchone(),
+                    connection.execute(SQL["evidence entries"], (run_id,)),
+                    (stored_body(*row, keep=bodies) for row in connection.execute(SQL["evidence bodies"], (run_id,))),
+                    connection.execute(SQL["evidence since"]).fetchone()[0],
+                )
+            finally:
+                connection.execute("COMMIT")
+
+        return await self._read(seen)
+
+    async def traced(self, since: float = 0.0) -> tuple[str, ...]:
+        return tuple(str(run_id) for (run_id,) in await self._query(SQL["traced"], {"since": since}))
+
     async def purge(self, older_than: float) -> int:
         def forget(connection: sqlite3.Connection) -> int:
             old = connection.execute(SQL["old"], (older_than, PURGE_BATCH)).fetchall()
@@ -175,14 +197,14 @@ class SqliteStore(Store):
 
     async def _query(self, sql: str, values: Any, shape: Callable[[list[tuple[Any, ...]]], Any] = list) -> Any:
         """Run one SELECT to its end in a reader's thread: no cursor stays open, so no reader holds anything."""
+        return await self._read(lambda connection: shape(connection.execute(sql, values).fetchall()))
+
+    async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """`work(connection)` in a reader's thread; it leaves no cursor and no transaction open."""
         if not self._readers:
             raise StoreError(f"{self.path}: the store is closed; open it, or use `async with`")
-
-        def select() -> Any:
-            return shape(self._reading().execute(sql, values).fetchall())
-
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._readers, select)
+            return await asyncio.get_running_loop().run_in_executor(self._readers, lambda: work(self._reading()))
         except (sqlite3.Error, OverflowError) as error:
             raise failure(self.path, error) from error
 

@@ -38,27 +38,35 @@ CREATE TABLE blobs (
 );
 CREATE INDEX blobs_by_run ON blobs (run_id);
 
+-- [migration 2]
+ALTER TABLE runs ADD COLUMN head BLOB;
+ALTER TABLE entries ADD COLUMN hash BLOB;
+CREATE TABLE hashing (since REAL NOT NULL);
+INSERT INTO hashing
+SELECT CASE WHEN EXISTS (SELECT 1 FROM entries) THEN (julianday('now') - 2440587.5) * 86400.0 ELSE 0.0 END;
+
 -- [heads]
-SELECT json_group_array(json_array(run_id, last_seq, epoch)) FROM runs WHERE run_id IN (SELECT value FROM json_each(?));
+SELECT json_group_array(json_array(run_id, last_seq, epoch, hex(head))) FROM runs WHERE run_id IN (SELECT value FROM json_each(?));
 
 -- [begin]
-INSERT INTO runs (run_id, started_at, last_at, last_kind, last_seq, steps, agent, tenant, goal, protocol, model, kind)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO runs (run_id, started_at, last_at, last_kind, last_seq, steps, head, agent, tenant, goal, protocol, model, kind)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (run_id) DO UPDATE SET
     started_at = excluded.started_at, last_at = excluded.last_at, last_kind = excluded.last_kind,
-    last_seq = excluded.last_seq, steps = excluded.steps, agent = excluded.agent, tenant = excluded.tenant,
+    last_seq = excluded.last_seq, steps = excluded.steps, head = excluded.head, agent = excluded.agent, tenant = excluded.tenant,
     goal = excluded.goal, protocol = excluded.protocol, model = excluded.model, kind = excluded.kind;
 
 -- [advance]
-INSERT INTO runs (run_id, last_at, last_kind, last_seq, steps) VALUES /* rows */
+INSERT INTO runs (run_id, last_at, last_kind, last_seq, steps, head) VALUES /* rows */
 ON CONFLICT (run_id) DO UPDATE SET
-    last_at = excluded.last_at, last_kind = excluded.last_kind, last_seq = excluded.last_seq, steps = steps + excluded.steps;
+    last_at = excluded.last_at, last_kind = excluded.last_kind, last_seq = excluded.last_seq, steps = steps + excluded.steps,
+    head = excluded.head;
 
 -- [finish]
 UPDATE runs SET ended_at = ?, outcome = ? WHERE run_id = ?;
 
 -- [enter]
-INSERT INTO entries (run_id, seq, at, epoch, body) VALUES /* rows */;
+INSERT INTO entries (run_id, seq, at, epoch, body, hash) VALUES /* rows */;
 
 -- [keep]
 INSERT INTO blobs (digest, run_id, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING;
@@ -78,6 +86,24 @@ SELECT body FROM blobs WHERE digest = ? LIMIT 1;
 -- [row]
 SELECT run_id, agent, tenant, goal, protocol, model, kind, started_at, ended_at, outcome, steps, last_seq, last_at, last_kind, epoch
 FROM runs WHERE run_id = ? AND last_seq > 0;
+
+-- [evidence line]
+SELECT run_id, agent, tenant, goal, protocol, model, kind, started_at, ended_at, outcome, steps, last_seq, last_at, last_kind, epoch, CAST(head AS BLOB)
+FROM runs WHERE run_id = ? AND last_seq > 0;
+
+-- [evidence entries]
+SELECT seq, at, epoch, CAST(body AS BLOB), CAST(hash AS BLOB) FROM entries WHERE run_id = ? ORDER BY seq;
+
+-- [evidence bodies]
+SELECT digest, CAST(body AS BLOB) FROM blobs WHERE run_id = ? ORDER BY digest;
+
+-- [evidence since]
+SELECT coalesce(max(since), 0.0) FROM hashing;
+
+-- [traced]
+SELECT run_id FROM runs WHERE last_seq > 0 AND started_at >= :since
+UNION SELECT run_id FROM entries WHERE run_id NOT IN (SELECT run_id FROM runs WHERE last_seq > 0)
+UNION SELECT run_id FROM blobs WHERE run_id NOT IN (SELECT run_id FROM runs WHERE last_seq > 0);
 
 -- [list]
 SELECT run_id, agent, tenant, goal, protocol, model, kind, started_at, ended_at, outcome, steps, last_seq, last_at, last_kind, epoch

@@ -22,14 +22,15 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeAlias
 
-from orchestrator.stores.batch import Append, conflict
+from orchestrator.core.chain import Chain
+from orchestrator.stores.batch import Append, chained, conflict
 from orchestrator.stores.file import SQL, connect, failure, migrate
 
 FULL_BATCH = 1000
 """Jobs after which a transaction is closed even though more are waiting: bounds latency and memory."""
 
 CHUNKS = (128, 16, 1)
-"""Rows of one INSERT: few distinct statements, so that each stays prepared; 5 x 128 parameters fit every SQLite."""
+"""Rows of one INSERT: few distinct statements, so that each stays prepared; 6 x 128 parameters fit every SQLite."""
 
 
 @dataclass(slots=True, eq=False)
@@ -48,8 +49,8 @@ Job: TypeAlias = Append | Work
 class Writer:
     """`done(jobs)` is called in the event loop when these jobs are durable or have failed (then `job.error` says why)."""
 
-    def __init__(self, path: Path, busy: float, done: Callable[[Sequence[Job]], None]) -> None:
-        self._path, self._busy, self._done = path, busy, done
+    def __init__(self, path: Path, busy: float, chain: Chain, done: Callable[[Sequence[Job]], None]) -> None:
+        self._path, self._busy, self._chain, self._done = path, busy, chain, done
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[list[Job] | None] = SimpleQueue()
         self._gathered: list[Job] = []
@@ -110,11 +111,27 @@ class Writer:
             migrate(connection, self._path)
         for alone, jobs in groupby(batch, _alone):
             if not alone:
-                _append(connection, [job for job in jobs if isinstance(job, Append)])
+                _append(connection, [job for job in jobs if isinstance(job, Append)], self._chain)
                 continue
             for job in jobs:
-                _one(connection, job, self._path)
+                self._one(connection, job)
         connection.execute("COMMIT")
+
+    def _one(self, connection: sqlite3.Connection, job: Job) -> None:
+        """A job that runs foreign SQL: what it did is undone if it fails, and the rest of the batch goes on."""
+        job.error = None
+        try:
+            with _savepoint(connection):
+                if isinstance(job, Work):
+                    job.result = job.run(connection)
+                    return
+                _append(connection, [job], self._chain)
+                for sql, parameters in () if job.error else job.enlist:
+                    connection.execute(sql, parameters)
+        except Exception as error:
+            if not connection.in_transaction:
+                raise
+            job.error = failure(self._path, error)
 
     def _drop(self) -> None:
         """Close the connection (which rolls back); the next batch opens a fresh one."""
@@ -126,23 +143,6 @@ class Writer:
 
 def _alone(job: Job) -> bool:
     return isinstance(job, Work) or bool(job.enlist)
-
-
-def _one(connection: sqlite3.Connection, job: Job, path: Path) -> None:
-    """A job that runs foreign SQL: what it did is undone if it fails, and the rest of the batch goes on."""
-    job.error = None
-    try:
-        with _savepoint(connection):
-            if isinstance(job, Work):
-                job.result = job.run(connection)
-                return
-            _append(connection, [job])
-            for sql, parameters in () if job.error else job.enlist:
-                connection.execute(sql, parameters)
-    except Exception as error:
-        if not connection.in_transaction:
-            raise
-        job.error = failure(path, error)
 
 
 @contextmanager
@@ -158,30 +158,31 @@ def _savepoint(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("RELEASE job")
 
 
-def _append(connection: sqlite3.Connection, jobs: Sequence[Append]) -> None:
-    """Write those that continue their run, mark the others as Conflicts."""
+def _append(connection: sqlite3.Connection, jobs: Sequence[Append], chain: Chain) -> None:
+    """Write those that continue their run, each hashed after what stands there; mark the others as Conflicts."""
     wanted = json.dumps(list({job.run_id for job in jobs}))
     (found,) = connection.execute(SQL["heads"], (wanted,)).fetchone()
-    heads = {run_id: (last_seq, epoch) for run_id, last_seq, epoch in json.loads(found)}
+    heads = {run_id: (last_seq, epoch, bytes.fromhex(head)) for run_id, last_seq, epoch, head in json.loads(found)}
     accepted = []
     for job in jobs:
-        last_seq, epoch = heads.get(job.run_id, (0, 0))
+        last_seq, epoch, head = heads.get(job.run_id, (0, 0, b""))
         job.error = conflict(job, last_seq, epoch) if last_seq != job.seq or epoch > job.epoch else None
         if job.error is None:
-            heads[job.run_id] = (job.last, epoch)
+            chained(job, chain, head)
+            heads[job.run_id] = (job.last, epoch, job.head)
             accepted.append(job)
     for job in accepted:
         if job.seq == 0:
-            head = job.change.head or ("", "", "", "", "", None)
-            connection.execute(SQL["begin"], (job.run_id, job.at, *_news(job), *head))
+            about = job.change.head or ("", "", "", "", "", None)
+            connection.execute(SQL["begin"], (job.run_id, job.at, *_news(job), *about))
     _insert(connection, "advance", [(job.run_id, *_news(job)) for job in accepted if job.seq])
     for job in accepted:
         if job.change.outcome:
             connection.execute(SQL["finish"], (job.change.ended_at, job.change.outcome, job.run_id))
     rows = [
-        (job.run_id, seq, job.at, job.epoch, body.decode())
+        (job.run_id, seq, job.at, job.epoch, body.decode(), hashed)
         for job in accepted
-        for seq, body in enumerate(job.bodies, job.seq + 1)
+        for seq, (body, hashed) in enumerate(zip(job.bodies, job.hashes, strict=True), job.seq + 1)
     ]
     _insert(connection, "enter", rows)
     for job in accepted:
@@ -189,8 +190,8 @@ def _append(connection: sqlite3.Connection, jobs: Sequence[Append]) -> None:
             connection.execute(SQL["keep"], (digest, job.run_id, body))
 
 
-def _news(job: Append) -> tuple[float, str, int, int]:
-    return job.at, job.change.last_kind, job.last, job.change.steps
+def _news(job: Append) -> tuple[float, str, int, int, bytes]:
+    return job.at, job.change.last_kind, job.last, job.change.steps, job.head
 
 
 def _insert(connection: sqlite3.Connection, query: str, rows: Sequence[tuple[Any, ...]]) -> None:

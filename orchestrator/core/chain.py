@@ -1,0 +1,98 @@
+"""The hash chain of a Trace: each entry's hash covers the entry as it is stored and the hash of the one before.
+
+What is hashed for an entry, in this order: a fixed word, the key's id, the length of the hash before (one byte) and that hash, the
+length of the run id, seq, time, epoch (all of fixed width), the run id, the sha256 of the stored bytes. No two entries share it.
+
+A stored hash is 36 bytes: the key's id (four zero bytes without a key), then SHA-256, or HMAC-SHA-256 under the operator's key.
+The head of a run is the hash of its newest entry; with a key a *seal* follows, an HMAC over run id, seq and that hash: who can
+write in the database knows every hash of the chain, but cannot seal a shorter one.
+
+No call here gives up the interpreter lock: a thread that writes must not wait for a busy event loop to give it back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import struct
+
+ID = 4
+HASH = ID + 32
+PLAIN = bytes(ID)
+"""The id that stands for: no key."""
+
+_ENTRY = b"orchestrator entry 1\0"
+_HEAD = b"orchestrator head 1\0"
+_FRAME = struct.Struct(">Hqdq")
+_PLACE = struct.Struct(">Hq")
+_BLOCK = 64
+
+
+class Chain:
+    """Hashes entries, under `key` if there is one (it is used as it is: let it be long and random)."""
+
+    def __init__(self, key: bytes = b"") -> None:
+        self.id = hmac.digest(key, b"orchestrator trace key id", "sha256")[:ID] if key else PLAIN
+        self._key = key
+        block = (hashlib.sha256(key).digest() if len(key) > _BLOCK else key).ljust(_BLOCK, b"\0")
+        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block))
+        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in block))
+        self._entry = _ENTRY + self.id
+
+    @property
+    def keyed(self) -> bool:
+        """Is there a key?"""
+        return bool(self._key)
+
+    def link(self, before: bytes, run_id: str, seq: int, at: float, epoch: int, digest: bytes) -> bytes:  # noqa: PLR0913, PLR0917  what an entry is
+        """The hash of an entry whose stored bytes have this sha256 `digest`; `before` is b"" for the first one hashed."""
+        name = run_id.encode("utf-8", "surrogatepass")
+        framed = b"".join(
+            (self._entry, bytes((len(before),)), before, _FRAME.pack(len(name), seq, at, epoch), name, digest)
+        )
+        return self.id + self._mac(framed)
+
+    def head(self, run_id: str, seq: int, newest: bytes) -> bytes:
+        """What the run's line keeps: the hash of its newest entry, and the seal if there is a key."""
+        if not self._key:
+            return newest
+        name = run_id.encode("utf-8", "surrogatepass")
+        return newest + self._mac(b"".join((_HEAD, self.id, _PLACE.pack(len(name), seq), name, newest)))
+
+    def _mac(self, message: bytes) -> bytes:
+        if not self._key:
+            return hashlib.sha256(message).digest()
+        inner = self._inner.copy()
+        inner.update(message)
+        outer = self._outer.copy()
+        outer.update(inner.digest())
+        return outer.digest()
+
+
+def digest_of(body: bytes) -> bytes:
+    """The sha256 of an entry's stored bytes."""
+    return hashlib.sha256(body).digest()
+
+
+def newest(head: bytes | None) -> bytes:
+    """The hash in a run's head, without its seal; b"" when nothing of the run is hashed yet."""
+    return (head or b"")[:HASH]
+
+
+def written(stored: bytes | None) -> str | None:
+    """A stored hash as text: `sha256:HEX`, or `hmac-KEYID:HEX`; None stays None."""
+    if not stored:
+        return None
+    return f"sha256:{stored[ID:].hex()}" if stored[:ID] == PLAIN else f"hmac-{stored[:ID].hex()}:{stored[ID:].hex()}"
+
+
+def read(text: str | None) -> bytes | None:
+    """What `written` wrote. ValueError for anything else."""
+    if text is None:
+        return None
+    name, _, digest = text.partition(":")
+    kind, _, key_id = name.partition("-")
+    stored = (PLAIN if name == "sha256" else bytes.fromhex(key_id)) + bytes.fromhex(digest)
+    if len(stored) < HASH or written(stored) != text or kind not in {"sha256", "hmac"}:
+        raise ValueError(f"{text[:80]!r} is no hash of an entry")
+    return stored
