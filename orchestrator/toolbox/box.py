@@ -14,7 +14,7 @@ from orchestrator.core.clean import Rules as Cleaning
 from orchestrator.core.events import Action
 from orchestrator.core.spec import ToolSpec
 from orchestrator.errors import CallError, ConfigError, Timeout
-from orchestrator.policy import ONCE, Ask, Guarded, Observer, RetryRules, Rules, guard, timeout, unobserved
+from orchestrator.policy import ONCE, Ask, Call, Guarded, Observer, RetryRules, Rules, guard, timeout, unobserved
 from orchestrator.tool import Context, Threads, Tool
 from orchestrator.toolbox.called import Called, Settled, called, failure
 from orchestrator.toolbox.invoke import Invocation, asks, attempt
@@ -31,7 +31,7 @@ def rules_for(spec: ToolSpec) -> Rules:
 
 
 class Toolbox:
-    """Tools by name, each under its policies. Immutable: `without` makes another box that shares the policies' state."""
+    """Tools by name, each under its policies. `without` makes another box that shares the policies' state; `join` adds to this one."""
 
     def __init__(
         self,
@@ -47,14 +47,13 @@ class Toolbox:
         that means two tools."""
         self._threads = threads if isinstance(threads, Threads) else Threads(threads)
         self._clock = clock
-        self._tools = _by_name(tools)
-        self._guarded: Mapping[str, Guarded[Invocation, Settled]] = {
-            name: guard(
-                partial(attempt, threads=self._threads), name, _safe(tool.spec, rules(tool.spec)), observe=observe
-            )
-            for name, tool in self._tools.items()
-        }
-        self.specs: tuple[ToolSpec, ...] = tuple(tool.spec for tool in self._tools.values())
+        self._guard = partial(_guard, attempt=partial(attempt, threads=self._threads), rules=rules, observe=observe)
+        self._tools: dict[str, Tool] = {}
+        self._guarded: Mapping[str, Guarded[Invocation, Settled]] = {}
+        self.specs: tuple[ToolSpec, ...] = ()
+        self.absent: dict[str, str] = {}
+        """What is configured and not here now (an MCP server, a tool of one), and why; kept by whoever brings the tools."""
+        self.join(tools)
 
     @classmethod
     def load(
@@ -81,6 +80,13 @@ class Toolbox:
         """Seconds until a tool whose breaker is open may be called again; 0.0 when it may now. `now` is the event loop's."""
         guarded = self._guarded.get(name)
         return 0.0 if guarded is None or guarded.breaker is None else guarded.breaker.back_in(now)
+
+    def join(self, tools: Iterable[Tool]) -> None:
+        """More tools, such as those of a server that came later: boxes made by `without` before do not have them. ConfigError as above."""
+        joined = tuple(tools)
+        self._tools = _by_name((*self._tools.values(), *joined))
+        self._guarded = {**self._guarded, **{tool.name: self._guard(tool) for tool in joined}}
+        self.specs = tuple(tool.spec for tool in self._tools.values())
 
     def without(self, names: Collection[str]) -> Toolbox:
         """The box without some tools (such as those whose breaker is open). Pool, breakers and limits stay shared."""
@@ -162,6 +168,16 @@ def _failed(error: CallError, invocation: Invocation) -> Settled:
                 ". The outcome is unknown: it may have taken effect, or still do; find out before you call it again"
             )
     return failure(code, message, spec, invocation.rules)
+
+
+def _guard(
+    tool: Tool,
+    *,
+    attempt: Call[Ask[Invocation], Settled],
+    rules: Callable[[ToolSpec], Rules],
+    observe: Observer,
+) -> Guarded[Invocation, Settled]:
+    return guard(attempt, tool.name, _safe(tool.spec, rules(tool.spec)), observe=observe)
 
 
 def _safe(spec: ToolSpec, rules: Rules) -> Rules:
