@@ -30,6 +30,7 @@ _WORD = re.compile(r"[a-z0-9]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")
 _PLAIN_WORD = re.compile(rb"[a-z0-9]+")
 _LONG = 600
 _CLAUSE = re.compile(r"[^\n,;|{}。；，]+")
+_CLAUSES = bytes.maketrans(b",;|{}", b"\n" * 5)
 _NUMBER = re.compile(r"\d[\d,.]*\d")
 
 _SILENT = frozenset(
@@ -61,10 +62,12 @@ _NOTHING = (
 class Guard:
     """What the guard knows: words seen (a Bloom filter), the last result of recent calls, consecutive barren steps.
 
-    `heard` and `news` are about the open step: an Observation that counts was folded in, and one of them was new.
+    `marks` counts the bits that are set in `seen`. `heard` and `news` are about the open step: an Observation that counts was
+    folded in, and one of them was new.
     """
 
     seen: bytes = _NONE
+    marks: int = 0
     calls: tuple[tuple[str, str, int], ...] = ()
     barren: int = 0
     heard: bool = False
@@ -73,8 +76,8 @@ class Guard:
     def seeded(self, goal: str) -> Guard:
         """The guard with the words of the goal known, and those of the frame around each Observation."""
         seen = bytearray(self.seen)
-        _learn(seen, f"{goal} {_FRAME}")
-        return replace(self, seen=bytes(seen))
+        marks = self.marks + len(_learn(seen, f"{goal} {_FRAME}"))
+        return replace(self, seen=bytes(seen), marks=marks)
 
     def observe(self, action: Action, observation: Observation) -> Guard:
         """Fold in one Observation of the open step."""
@@ -89,16 +92,18 @@ class Guard:
         if observation.code in _SILENT:
             return replace(self, calls=calls)
         seen = bytearray(self.seen)
-        _learn(seen, key[:_READ])
+        own = _learn(seen, key[:_READ])
         fresh = _learn(seen, observation.content[:_READ])
+        marks = self.marks + len(own) + len(fresh)
         news = observation.status == "success" and _tells(fresh) and not _nothing(observation.content)
-        return replace(self, seen=bytes(seen), calls=calls, heard=True, news=self.news or news)
+        return Guard(bytes(seen), marks, calls, self.barren, heard=True, news=self.news or news)
 
     def closed(self) -> Guard:
         """The step is over: count it as barren, or start counting anew."""
         barren = self.barren if not self.heard else 0 if self.news else self.barren + 1
-        full = int.from_bytes(self.seen, "little").bit_count() * 2 > _BITS
-        return replace(self, seen=_NONE if full else self.seen, barren=barren, heard=False, news=False)
+        if self.marks * 2 > _BITS:
+            return Guard(calls=self.calls, barren=barren)
+        return Guard(self.seen, self.marks, self.calls, barren)
 
     def repeats(self, action: Action) -> int:
         """How often this very call has been made with the same result each time."""
@@ -106,9 +111,12 @@ class Guard:
         return next((count for known, _, count in self.calls if known == key), 0)
 
 
+_WRITTEN = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
+
+
 def call_key(action: Action) -> str:
     """Tool and input in one canonical string: equal for equal calls."""
-    return f"{action.tool} {json.dumps(action.input, ensure_ascii=False, sort_keys=True)}"
+    return f"{action.tool} {_WRITTEN.encode(action.input)}"
 
 
 def facts_in_thought(turn: ModelTurn, goal: str) -> ModelTurn:
@@ -125,10 +133,13 @@ def _words(text: str) -> list[bytes]:
     """What counts as one thing said. In a short text: Latin words, numbers, and pairs of characters of scripts without spaces.
     In a long one: its clauses and fields, for long results do not come reworded."""
     text = text.casefold()
+    if text.isascii():
+        plain = text.encode()
+        if len(plain) > _LONG:
+            return [clause.strip() for clause in plain.translate(_CLAUSES).split(b"\n") if clause]
+        return _PLAIN_WORD.findall(plain)
     if len(text) > _LONG:
         return [clause.strip().encode("utf-8", "replace") for clause in _CLAUSE.findall(text)]
-    if text.isascii():
-        return _PLAIN_WORD.findall(text.encode())
     words: list[str] = []
     for run in _WORD.findall(text):
         if run[0] < "\u3040" or len(run) == 1:

@@ -24,6 +24,7 @@ _HIDDEN = (
 )
 _INVISIBLE = re.compile(f"[{_HIDDEN}]+")
 _DIRTY = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufff9-\ufffb\ufffe\uffff{_HIDDEN}]")
+_DIRTY_ASCII = bytes((*range(9), *range(11, 32), 127))
 _FLAGS = frozenset(
     "".join(chr(0xE0000 + ord(letter)) for letter in code) + "\U000e007f" for code in ("gbeng", "gbsct", "gbwls")
 )
@@ -34,7 +35,8 @@ _JOINING = re.compile("[\u0600-\u08ff\u0900-\u0dff\ufb50-\ufdff\ufe70-\ufefc]")
 def strip(text: str) -> str:
     """`text` with every invisible or controlling character gone; newline and tab stay, other line breaks become newlines."""
     if text.isascii():
-        if text.replace("\n", "").replace("\t", "").isprintable():
+        plain = text.encode()
+        if len(plain.translate(None, _DIRTY_ASCII)) == len(plain):
             return text
     elif _DIRTY.search(text) is None:
         return text
