@@ -49,6 +49,10 @@ _NO_FAILURE = {DEADLINE: Outcome.DEADLINE, OUT_OF_BUDGET: Outcome.OUT_OF_BUDGET}
 """Codes of a call that was not made, or not to its end, for our own reasons: the model did not fail."""
 
 
+OWN_RULE = "own rule: The tool wants a person to approve this very input."
+"""Why an approval is asked for where the tool itself says so (`@tool(approval=...)`)."""
+
+
 def _deaf(_run_id: str, _delta: Delta) -> None:
     """Nobody listens."""
 
@@ -103,9 +107,10 @@ class Session:
     _toolbox: Toolbox = field(init=False)
 
     def __post_init__(self) -> None:
-        """Only the tools that were offered to this run exist for it."""
-        here = {spec.name for spec in self.ports.toolbox.specs}
-        self._toolbox = self.ports.toolbox.without(here - {spec.name for spec in self.run.start.tools})
+        """Only the tools that were offered to this run exist for it, each as it was then."""
+        toolbox, offered = self.ports.toolbox, {spec.name: spec.version for spec in self.run.start.tools}
+        others = {spec.name for spec in toolbox.specs if offered.get(spec.name) != spec.version}
+        self._toolbox = toolbox.without(others)
 
     async def perform(self, command: Command) -> None:
         """Do what was decided and record what came of it."""
@@ -114,8 +119,8 @@ class Session:
                 await self.record(event)
             case AskModel():
                 await self._ask(command)
-            case CallTools(actions=actions):
-                await self._call(actions)
+            case CallTools():
+                await self._call(command)
             case Wait():
                 await asyncio.sleep(0)
 
@@ -182,22 +187,26 @@ class Session:
         """Record a turn, and in the same append what it already decides: its Actions begin, or the run ends."""
         now = self.ports.clock()
         match decide(evolve(self.run, Entry(self.run.run_id, self.run.seq + 1, now, turn)), now):
-            case CallTools(actions=actions):
-                await self._call(actions, turn)
+            case CallTools() as call:
+                await self._call(call, turn)
             case Record(event=event):
                 await self.record(turn, event)
             case _:
                 await self.record(turn)
 
-    async def _call(self, actions: tuple[Action, ...], *first: Event) -> None:
+    async def _call(self, call: CallTools, *first: Event) -> None:
         """Begin these actions, durably and in one append with what comes `first`; then run them side by side."""
-        run = self.run
+        run, actions = self.run, call.actions
         unasked = [each for each in actions if each.id not in run.begun and each.id not in run.decided]
         asked = {each.id for each in unasked if self._toolbox.asks(each)}
         actions = tuple(each for each in actions if each.id not in asked)
         until = self.ports.clock() + APPROVAL_SECONDS
-        before = [Waiting(each, until, "approval") for each in sorted(asked)]
-        fresh = [ActionStarted(each.id, f"{run.run_id}:{each.id}") for each in actions if each.id not in run.begun]
+        before = [Waiting(each, until, "approval", why=OWN_RULE) for each in sorted(asked)]
+        fresh = [
+            ActionStarted(each.id, f"{run.run_id}:{each.id}", call.rules.get(each.id, ""))
+            for each in actions
+            if each.id not in run.begun
+        ]
         if first or before or fresh:
             await self.record(*first, *before, *fresh)
         if self.run.cancelled is not None:

@@ -5,7 +5,8 @@ So resuming after a crash is not a feature: the same question is asked of the sa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from orchestrator.core.clean import Head, clean
@@ -13,6 +14,7 @@ from orchestrator.core.events import (
     Action,
     Actions,
     Anomaly,
+    Decision,
     Event,
     Final,
     Malformed,
@@ -22,6 +24,7 @@ from orchestrator.core.events import (
     Waiting,
 )
 from orchestrator.core.guard import REPEATED_ACTION, call_key
+from orchestrator.core.permission import POLICY, Ruling, permit
 from orchestrator.core.run import Run
 from orchestrator.core.spec import Limits, ToolSpec
 
@@ -45,9 +48,10 @@ class AskModel:
 
 @dataclass(frozen=True, slots=True)
 class CallTools:
-    """Perform these actions side by side."""
+    """Perform these actions side by side. `rules`: by id, the rule of the permissions that allowed it (none: a person did)."""
 
     actions: tuple[Action, ...]
+    rules: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,26 +107,31 @@ def _stopped(run: Run, now: float) -> RunEnded | None:
 def _act(run: Run, now: float) -> Command:
     """The open step's actions: those that need no tool first, then all that can run, then the wait for the rest."""
     runnable: list[Action] = []
+    rules: dict[str, str] = {}
     for action in run.pending:
         spec = run.tool(action.tool)
         verdict = _ruled(run, action, spec, now)
-        if verdict is not None:
+        if not (verdict is None or isinstance(verdict, Ruling)):
             return Record(verdict)
+        if verdict is not None:
+            rules[action.id] = verdict.rule
         waiting = run.waiting.get(action.id)
         if waiting is None or (waiting.poll is not None and waiting.poll <= now):
             runnable.append(action)
     if runnable:
-        return CallTools(tuple(runnable))
+        return CallTools(tuple(runnable), rules)
     return Wait(min(min(wait.until, wait.poll or wait.until) for wait in run.waiting.values()))
 
 
-def _ruled(run: Run, action: Action, spec: ToolSpec | None, now: float) -> Observation | Waiting | None:
-    """What the host says of an action without running it; None when it may run."""
+def _ruled(
+    run: Run, action: Action, spec: ToolSpec | None, now: float
+) -> Observation | Waiting | Decision | Ruling | None:
+    """What the host says of an action without running it; None or the ruling that allows it when it may run."""
     decision, waiting = run.decided.get(action.id), run.waiting.get(action.id)
     if waiting is not None:
         return _overdue(action, waiting) if now >= waiting.until else None
     if decision is not None and decision.verdict == "refuse":
-        return _host(action, "REFUSED", f"{decision.by} refused this action: {decision.reason or 'no reason given'}.")
+        return _refused(action, decision)
     if action.id in run.begun:
         if spec is not None and (spec.repeatable or spec.reconcilable):
             return None
@@ -131,8 +140,13 @@ def _ruled(run: Run, action: Action, spec: ToolSpec | None, now: float) -> Obser
         return _host(
             action, REPEATED_ACTION, f"Not run: this very call of {action.tool} stands in the same reply before."
         )
-    if spec is not None and spec.requires_approval and decision is None:
-        return Waiting(action.id, until=now + APPROVAL_SECONDS, reason="approval")
+    ruling = (
+        permit(run, action, spec) if spec is not None and (decision is None or decision.verdict == "edit") else None
+    )
+    if ruling is not None and ruling.verdict == "refuse":
+        return Decision(action.id, POLICY, "refuse", reason=ruling.why)
+    if ruling is not None and ruling.verdict == "ask" and decision is None:
+        return Waiting(action.id, until=now + APPROVAL_SECONDS, reason="approval", why=ruling.why)
     if run.guard.repeats(action) >= run.start.limits.repeats:
         return _host(
             action,
@@ -140,7 +154,16 @@ def _ruled(run: Run, action: Action, spec: ToolSpec | None, now: float) -> Obser
             f"Not run: {action.tool} was called with exactly this input {run.guard.repeats(action)} times and the result was the same. "
             "Do something else, or finish with what is known.",
         )
-    return None
+    return ruling if decision is None else None
+
+
+def _refused(action: Action, decision: Decision) -> Observation:
+    """Who refused it, why, and the way out."""
+    reason = decision.reason.rstrip(".") or "no reason given"
+    if decision.by != POLICY:
+        return _host(action, "REFUSED", f"{decision.by} refused this action: {reason}.")
+    way_out = "Do not try it again; go on without it, or finish and say what you were not allowed to do."
+    return _host(action, "REFUSED", f"Not run: the permissions of this run refuse it by the rule {reason}. {way_out}")
 
 
 def _stands_before(run: Run, action: Action) -> bool:

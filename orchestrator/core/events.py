@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-from orchestrator.core.spec import AgentSpec, Json, JsonObject, Limits, ToolSpec
+from orchestrator.core.spec import AgentSpec, Json, JsonObject, Limits, Rule, ToolSpec
 
 
 class StopReason(StrEnum):
@@ -149,7 +149,7 @@ Intent: TypeAlias = Actions | Final | Malformed
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """The first event: all that prompts and guards are a function of, besides what happens later.
+    """The first event: all that prompts, guards and permissions are a function of, besides what happens later.
 
     `boundary` is the word, unguessable and of this run alone, that marks in the prompt what tools returned; "" marks nothing.
     """
@@ -163,6 +163,7 @@ class RunStarted:
     min_steps: int | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     boundary: str = ""
+    permissions: tuple[Rule, ...] = ()
     kind: Literal["run_started"] = "run_started"
 
 
@@ -191,10 +192,14 @@ class ModelTurn:
 
 @dataclass(frozen=True, slots=True)
 class ActionStarted:
-    """Durable before the tool runs. `key` is the idempotency key, the same on every try of this action."""
+    """Durable before the tool runs. `key` is the idempotency key, the same on every try of this action.
+
+    `rule` names the rule of the permissions that allowed it; "" where a person did, or where the run has none.
+    """
 
     id: str
     key: str = ""
+    rule: str = ""
     kind: Literal["action_started"] = "action_started"
 
 
@@ -222,7 +227,8 @@ class Observation:
 class Waiting:
     """A long tool or a person has the word: the run is let go until `until` (unix seconds) or a callback or Decision.
 
-    `reason` is "tool" or "approval". `poll` is the next time (unix seconds) to ask the tool, if it can be asked.
+    `reason` is "tool" or "approval". `poll` is the next time (unix seconds) to ask the tool, if it can be asked. `why` an
+    approval is asked for: the rule's name and its reason, then the arguments that it is about.
     """
 
     id: str
@@ -230,12 +236,15 @@ class Waiting:
     reason: Literal["tool", "approval"] = "tool"
     token: str = ""
     poll: float | None = None
+    why: str = ""
     kind: Literal["waiting"] = "waiting"
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Someone decided about an action: a person, or the host's policy. `input` replaces the action's input when edited.
+    """Someone decided about an action: a person, or the host's permissions (`by` is "policy", `reason` begins with the rule).
+
+    `input` replaces the action's input when edited.
 
     "cancel" is about the run itself; its `id` is "".
     """

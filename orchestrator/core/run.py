@@ -81,7 +81,7 @@ class Step:
 class Run:
     """The fold of a Trace. `malformed` and `tool_errors` count consecutive ones; times are unix seconds.
 
-    `waited` is how many seconds others (long tools, people) had the word in; `waiting_since` when the present wait began.
+    `tainted`: text from outside stands in its closed steps (or in its tools' descriptions). `waited` is how many seconds others (long tools, people) had the word in; `waiting_since` when the present wait began.
     """
 
     run_id: str = ""
@@ -99,6 +99,8 @@ class Run:
     decided: Mapping[str, Decision] = field(default_factory=dict)
     observed: tuple[Observation, ...] = ()
     facts: Mapping[str, Fact] = field(default_factory=dict)
+    outside: frozenset[str] = frozenset()
+    tainted: bool = False
     usage: Usage = Usage()
     last_usage: Usage = Usage()
     guard: Guard = Guard()
@@ -127,6 +129,10 @@ class Run:
     def tool(self, name: str) -> ToolSpec | None:
         """The spec of a tool offered to this run."""
         return next((spec for spec in self.start.tools if spec.name == name), None)
+
+    def from_outside(self, seen: Observation) -> bool:
+        """Does an Observation of the open step bring text from outside? What was not begun, the host said."""
+        return seen.tool in self.outside and seen.id in self.begun
 
     def action(self, action_id: str) -> Action:
         """A pending action. IllegalEvent when it is not pending."""
@@ -165,7 +171,7 @@ def _changes(run: Run, event: Event, at: float) -> dict[str, Any]:
     """Which fields an event changes, and to what: one copy of the run for each entry."""
     match event:
         case RunStarted() as started:
-            return {"started": started, "started_at": at, "guard": Guard().seeded(started.goal)}
+            return {"started": started, "started_at": at, "guard": Guard().seeded(started.goal), **_foreign(started)}
         case ModelTurn() as turn:
             return _turned(run, turn)
         case ActionStarted(id=action_id):
@@ -186,6 +192,14 @@ def _changes(run: Run, event: Event, at: float) -> dict[str, Any]:
             return {"ended": ended}
         case _ as unknown:
             assert_never(unknown)
+
+
+def _foreign(started: RunStarted) -> dict[str, Any]:
+    """The tools whose results come from outside, and whether any of them has spoken already, in its description."""
+    return {
+        "outside": frozenset(spec.name for spec in started.tools if not spec.trusted or spec.foreign),
+        "tainted": any(spec.foreign for spec in started.tools),
+    }
 
 
 def _turned(run: Run, turn: ModelTurn) -> dict[str, Any]:
@@ -286,7 +300,8 @@ def _closed(run: Run, turn: ModelTurn, observed: tuple[Observation, ...], guard:
     if observations and guard.barren >= run.start.limits.stall:
         notes.append(Note.STALLED)
     step = Step(turn, observations, tuple(notes), edited)
-    return {**_NOTHING, "steps": (*run.steps, step), "facts": facts, "guard": guard}
+    tainted = run.tainted or (bool(run.outside) and any(map(run.from_outside, observations)))
+    return {**_NOTHING, "steps": (*run.steps, step), "facts": facts, "guard": guard, "tainted": tainted}
 
 
 def _edited(run: Run, turn: ModelTurn) -> Iterator[Action]:

@@ -10,6 +10,9 @@ Json: TypeAlias = Union[None, bool, int, float, str, Sequence["Json"], Mapping[s
 JsonObject: TypeAlias = Mapping[str, Json]
 Protocol: TypeAlias = Literal["native", "text"]
 Language: TypeAlias = Literal["en", "zh"]
+Effect: TypeAlias = Literal["read", "write", "send"]
+Source: TypeAlias = Literal["user", "operator", "trusted", "untrusted", "model"]
+Sensitive: TypeAlias = Literal["email", "url", "account", "path"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +21,9 @@ class ToolSpec:
 
     `schema` is the JSON Schema of the input object. `facts` maps a label shown to the model to a JSON Pointer (RFC 6901)
     into the result's `data`. `timeout` is in seconds. A `repeatable` tool may run twice with the same input without harm;
-    only such a tool is ever retried or run again after a crash.
+    only such a tool is ever retried or run again after a crash. `effect` is what it does to the world: read, write, or send
+    something out of it; where None, `does` tells. Results of a tool that is not `trusted` come from outside; of a `foreign` one
+    the description and the schema do too (an MCP server wrote them), so a run that is offered it has read text from outside.
     """
 
     name: str
@@ -34,6 +39,37 @@ class ToolSpec:
     version: str = "1"
     requires_approval: bool = False
     reconcilable: bool = False
+    effect: Effect | None = None
+    foreign: bool = False
+
+    @property
+    def does(self) -> Effect:
+        """The effect, as declared. Undeclared: a tool that may not run twice without harm, or has a side effect, writes."""
+        return self.effect or ("write" if self.side_effect or not self.repeatable else "read")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of the permissions. It fits an Action when each condition that is given holds; an empty one always holds.
+
+    `tools` and `tenants` are globs. `tainted`: the run has read text from outside. `given`: every argument comes from the user's
+    request (or is a constant that the operator declared), and at least one from the request. `origins` and `kinds`: some argument
+    comes from one of these sources, is or holds one of these. `marked`: the tool has `requires_approval`. `spent`: the
+    run has used this share (0..1) of its tokens or money, or more. `reason` is one sentence for people and for the model.
+    """
+
+    name: str
+    verdict: Literal["allow", "ask", "refuse"]
+    reason: str = ""
+    tools: tuple[str, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    tainted: bool | None = None
+    given: bool | None = None
+    origins: tuple[Source, ...] = ()
+    kinds: tuple[Sensitive, ...] = ()
+    tenants: tuple[str, ...] = ()
+    marked: bool | None = None
+    spent: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

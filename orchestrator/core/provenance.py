@@ -1,0 +1,336 @@
+"""Where a value comes from: the user's request, the operator, a tool, or nobody but the model.
+
+Judged when an Action has to be, and not before: a step that needs no judgement pays nothing. Of the Trace only closed steps are
+read, so all calls of one turn are judged on what was known when it was proposed. A Thought is no source: what the model writes
+down does not become the user's word. Nor is a person's approval: only what a person typed in an edit is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+from orchestrator.core.events import Action, Actions
+from orchestrator.core.identifier import (
+    account,
+    canonical,
+    host_of,
+    identifiers,
+    kinds_of,
+    loose,
+    plain,
+    undone,
+    written,
+)
+from orchestrator.core.run import Run, Step
+from orchestrator.core.spec import Json, JsonObject, Sensitive, Source, ToolSpec
+
+_MOST = 64
+"""Parts of one argument that are looked for in what the tools said. More would only name more tools: none makes it the user's."""
+
+_LINE = 24
+_WIDEST = 2048  # bits: Python writes no longer integers in decimal
+_NUMBER = re.compile(r"(?<![A-Za-z0-9_.,:/-])[-+]?\d[\d,]{0,39}(?:\.\d{1,39})?(?![A-Za-z0-9_]|[.,:/-]\d)")
+_CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
+_WORDLIKE = re.compile(rf"[^\W{_CJK}]")
+_JOINTS = frozenset("@/\\+%~=&#?$")
+_SOFT = frozenset(".:-,'’")
+_NAMED = re.compile(r"\s*[^<>@]{0,80}<\s*([^<>\s]{1,320})\s*>\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One value of an Action's input: where in it (a JSON Pointer), where it comes from, what it points at.
+
+    `tool` is the tool whose Observation showed it first, if one did.
+    """
+
+    pointer: str
+    value: str
+    source: Source
+    kinds: frozenset[Sensitive] = frozenset()
+    tool: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A text that stood in the prompt, and who said it."""
+
+    source: Source
+    tool: str
+    text: str
+
+
+class Sources:
+    """What stood in the prompt of a run, by who said it: the user's words first, then everything in order of appearance."""
+
+    def __init__(self, user: Iterable[str], operator: str, said: Iterable[Said]) -> None:
+        self._user = _Words("\n".join(map(written, user)))
+        self._operator = _Words(written(operator))
+        self._said = said
+
+    @classmethod
+    def of(cls, run: Run) -> Sources:
+        """The sources of a run, from its closed steps."""
+        user = (run.start.goal, *_typed(run.steps))
+        made = cls(user, run.start.agent.instructions, ())
+        made._said = _said(run, made)
+        return made
+
+    @cached_property
+    def heard(self) -> tuple[Said, ...]:
+        """What tools said, in order; read only when something is not the user's."""
+        return tuple(self._said)
+
+    def arguments(self, given: JsonObject, spec: ToolSpec) -> tuple[Argument, ...]:
+        """Every value of an input, and every key that the tool's schema does not name, with its source."""
+        return tuple(self._judged(*each, spec) for each in _leaves(given, spec.schema))
+
+    def given(self, value: str) -> Source | None:
+        """Whose words the value stands in, the user's or the operator's; None: in neither."""
+        if self._user.hold(value):
+            return "user"
+        return "operator" if self._operator.hold(value) else None
+
+    def _judged(self, pointer: str, value: str | float | bool, declared: bool, spec: ToolSpec) -> Argument:
+        text = _shown(value)
+        kinds = frozenset(kind for reading in (text, *undone(text)) for kind, _ in identifiers(reading))
+        if (own := self.given(text)) is not None:
+            return Argument(pointer, text, own, kinds)
+        if declared and not spec.foreign:
+            return Argument(pointer, text, "operator", kinds)
+        source, tool = self._heard_from(text)
+        return Argument(pointer, text, source, kinds, tool)
+
+    def _heard_from(self, text: str) -> tuple[Source, str]:
+        """The tool that said it first; an untrusted one if any part of it comes from there."""
+        readings = (reading for part in islice(_parts(text), _MOST) for reading in loose(part).split("\n"))
+        needles = [each for each in dict.fromkeys(readings) if each]
+        trusted = ""
+        for said in self.heard:
+            if said.source == "trusted" and trusted:
+                continue
+            hay = loose(said.text)
+            if any(needle in hay for needle in needles):
+                if said.source != "trusted":
+                    return said.source, said.tool
+                trusted = said.tool
+        return ("trusted", trusted) if trusted else ("model", "")
+
+
+class _Words:
+    """One author's words, and what they point at."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def _plain(self) -> str:
+        return plain(self._text)
+
+    @cached_property
+    def _pointed(self) -> frozenset[tuple[Sensitive, str]]:
+        """What is pointed at, and the host of each URL."""
+        found = set(identifiers(self._text))
+        return frozenset(found | {("url", host_of(form)) for kind, form in found if kind == "url"})
+
+    @cached_property
+    def _numbers(self) -> frozenset[float | None]:
+        return frozenset(map(_number, _NUMBER.findall(self._text)))
+
+    def hold(self, value: str) -> bool:
+        """Does this very value stand here, as a word or words of its own and not as a piece of another?"""
+        value = value.strip()
+        if not value:
+            return False
+        kinds = list(kinds_of(value))
+        if kinds:
+            return any((kind, canonical(kind, value)) in self._pointed for kind in kinds)
+        if named := _NAMED.fullmatch(value):
+            return self.hold(named[1])
+        number = _number(value)
+        if number is not None and len(account(value)) < 7:
+            return number in self._numbers
+        return self._stands(plain(value)) or self._lists(value) or ("account", account(value)) in self._pointed
+
+    def _lists(self, value: str) -> bool:
+        """A list of addresses or accounts in one text, each of which stands here."""
+        words = [word for word in re.split(r"[\s,;，；、]+", value) if word]
+        return len(words) > 1 and all(any(True for _ in kinds_of(word)) and self.hold(word) for word in words)
+
+    def _stands(self, needle: str) -> bool:
+        at = self._plain.find(needle)
+        while at >= 0:
+            if _free(self._plain, at, at + len(needle)):
+                return True
+            at = self._plain.find(needle, at + len(needle))
+        return False
+
+
+def _free(text: str, start: int, end: int) -> bool:
+    """Does text[start:end] stand alone? Scripts without spaces are cut anywhere, but not to one character."""
+    before, after = text[max(0, start - 2) : start], text[end : end + 2]
+    if _word(text[start]) and _joined(before[::-1], {"#", "@"}):
+        return False
+    if _word(text[end - 1]) and _joined(after, frozenset()):
+        return False
+    return end - start > 1 or _word(text[start]) or not text[start].isalnum()
+
+
+def _joined(beside: str, marks: Iterable[str]) -> bool:
+    """Does what stands beside a word belong to it? `marks` do not where nothing stands before them: `#general`, `@ann`."""
+    if not beside:
+        return False
+    first, second = beside[0], beside[1:2]
+    if first in marks:
+        return bool(second) and not second.isspace()
+    return _word(first) or first in _JOINTS or (first in _SOFT and _word(second))
+
+
+def _word(char: str) -> bool:
+    return bool(char) and _WORDLIKE.match(char) is not None
+
+
+def _number(text: str) -> float | None:
+    """The number that a text is, thousands separated or not."""
+    try:
+        return float(text.replace(",", "")) if len(text) < 40 and text[-1:].isdigit() else None
+    except ValueError:
+        return None
+
+
+def _shown(value: str | float | bool) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value
+    return repr(value) if isinstance(value, float) or value.bit_length() < _WIDEST else hex(value)
+
+
+def _parts(text: str) -> Iterator[str]:
+    """What is looked for of a text: all of it, what it points at, its longer lines."""
+    yield text
+    for kind, form in identifiers(text):
+        yield form
+        if kind == "url":
+            yield host_of(form)
+    for line in re.split(r"[\n.!?。！？;；]+", text):
+        if len(line) >= _LINE:
+            yield line
+
+
+def _typed(steps: Sequence[Step]) -> Iterator[str]:
+    """What people typed in edits: the values that the model had not proposed."""
+    for step in steps:
+        for edited in step.edited:
+            proposed = {text for each in _actions(step) if each.id == edited.id for text in map(str, _flat(each.input))}
+            yield from (text for text in map(str, _flat(edited.input)) if text not in proposed)
+
+
+def _flat(value: Json) -> Iterator[str | float]:
+    """Every key and value, however deep."""
+    rest = [value]
+    while rest:
+        each = rest.pop()
+        if isinstance(each, Mapping):
+            rest += (*each, *each.values())
+        elif isinstance(each, Sequence) and not isinstance(each, str):
+            rest += each
+        elif each is not None:
+            yield each
+
+
+def _actions(step: Step) -> tuple[Action, ...]:
+    return step.turn.intent.actions if isinstance(step.turn.intent, Actions) else ()
+
+
+def _said(run: Run, own: Sources) -> Iterator[Said]:
+    """What tools said, in order of appearance.
+
+    After the first text from outside a trusted tool is believed only where it cannot have been used to launder one: its input
+    came from the user (or the operator), and nothing has been written since.
+    """
+    specs = {spec.name: spec for spec in run.start.tools}
+    yield from (
+        Said("untrusted", spec.name, f"{spec.description}\n{spec.schema}") for spec in specs.values() if spec.foreign
+    )
+    outside, wrote = any(spec.foreign for spec in specs.values()), False
+    for step in run.steps:
+        inputs = {action.id: action.input for action in (*_actions(step), *step.edited)}
+        tools = [specs.get(seen.tool) for seen in step.observations]
+        believed = [
+            spec is None or (spec.trusted and not (outside and (wrote or not _asked(own, inputs.get(seen.id)))))
+            for spec, seen in zip(tools, step.observations, strict=True)
+        ]
+        for seen, fine in zip(step.observations, believed, strict=True):
+            yield Said("trusted" if fine else "untrusted", seen.tool, "\n".join((seen.content, *seen.facts.values())))
+        wrote = wrote or (outside and any(spec is not None and spec.does != "read" for spec in tools))
+        outside = outside or not all(believed)
+
+
+def _asked(own: Sources, given: Json) -> bool:
+    """Is all of this input the user's or the operator's?"""
+    return all(own.given(_shown(value)) is not None for value in _flat(given))
+
+
+def _leaves(given: JsonObject, schema: JsonObject) -> Iterator[tuple[str, str | float | bool, bool]]:
+    """(pointer, value, does the schema declare this very value) of everything in an input that says something."""
+    rest: list[tuple[str, Json, list[Any]]] = [("", given, [schema])]
+    while rest:
+        pointer, value, schemas = rest.pop()
+        options = _options(schemas, schema)
+        if isinstance(value, Mapping):
+            for key, inner in value.items():
+                below = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
+                named = [each for option in options if (each := _table(option.get("properties")).get(key)) is not None]
+                if not named:
+                    yield below, key, False
+                rest.append((below, inner, named or [option.get("additionalProperties") for option in options]))
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            items = [option.get("items") for option in options]
+            rest += [(f"{pointer}/{index}", inner, items) for index, inner in enumerate(value)]
+        elif value is not None and value != "":
+            yield pointer, value, any(_declares(option, value) for option in options)
+
+
+def _options(schemas: Iterable[Any], root: JsonObject) -> list[Mapping[str, Any]]:
+    """The plain schemas that these offer: references followed, alternatives side by side, each once."""
+    rest, found = list(schemas), dict[int, Mapping[str, Any]]()
+    while rest:
+        schema = rest.pop()
+        if not isinstance(schema, Mapping) or id(schema) in found:
+            continue
+        found[id(schema)] = schema
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and reference.startswith("#/"):
+            place: Any = root
+            for part in reference[2:].split("/"):
+                place = _table(place).get(part)
+            rest.append(place)
+        for word in ("anyOf", "oneOf", "allOf"):
+            among = schema.get(word)
+            rest += among if isinstance(among, list | tuple) else ()
+    return list(found.values())
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _declares(schema: Mapping[str, Any], value: str | float | bool) -> bool:
+    """Is this value one that the operator wrote, or within bounds that he set on both sides?"""
+    enum = schema.get("enum")
+    if isinstance(enum, Sequence) and value in enum:
+        return True
+    if any(word in schema and schema[word] == value for word in ("const", "default")):
+        return True
+    if isinstance(value, bool):
+        return schema.get("type") == "boolean"
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if isinstance(value, str) or not isinstance(low, int | float) or not isinstance(high, int | float):
+        return False
+    return low <= value <= high
