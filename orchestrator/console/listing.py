@@ -19,17 +19,21 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "outcome": ("open", *(each.value for each in Outcome)),
     "anomaly": tuple(each.value for each in Anomaly),
 }
+NUMBERS: Mapping[str, int] = {"hours": 6, "since": 12, "until": 12}
+"""Filters that are whole numbers, and how long those may be."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a browser asked for; what makes no sense is left out. `hours` is a number as text."""
+    """What a browser asked for; what makes no sense is left out. `hours`, `since` and `until` (unix seconds) are numbers as text."""
 
     outcome: str = ""
     agent: str = ""
     anomaly: str = ""
     tool: str = ""
     hours: str = ""
+    since: str = ""
+    until: str = ""
     cursor: str = ""
 
     @classmethod
@@ -38,8 +42,9 @@ class Filters:
         asked = {each.name: query.get(each.name, "").strip()[:600] for each in fields(cls)}
         for name, known in CHOICES.items():
             asked[name] = asked[name] if asked[name] in known else ""
-        if not (asked["hours"].isascii() and asked["hours"].isdigit() and len(asked["hours"]) < 7):
-            asked["hours"] = ""
+        for name, longest in NUMBERS.items():
+            given = asked[name]
+            asked[name] = given if given.isascii() and given.isdigit() and len(given) <= longest else ""
         return cls(**asked)
 
     @property
@@ -70,13 +75,20 @@ class Listed:
 async def listed(store: Store, filters: Filters, tenant: str | None, now: float) -> Listed:
     """A page of the runs that pass the filters, newest first."""
     after = opened(filters.cursor) if filters.cursor else None
-    since = now - int(filters.hours) * HOUR if filters.hours else None
+    since = now - int(filters.hours) * HOUR if filters.hours else float(filters.since) if filters.since else None
+    until = float(filters.until) if filters.until else None
     outcome = cast("Ended | None", filters.outcome or None)
     found: list[RunRow] = []
     looked = 0
     while looked < SEARCHED:
         rows = await store.runs(
-            since=since, outcome=outcome, agent=filters.agent or None, tenant=tenant, after=after, limit=PAGE
+            since=since,
+            until=until,
+            outcome=outcome,
+            agent=filters.agent or None,
+            tenant=tenant,
+            after=after,
+            limit=PAGE,
         )
         for row in rows:
             looked += 1

@@ -2,108 +2,36 @@
 
 from __future__ import annotations
 
-import hmac
+import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
-from typing import Any, TypeAlias
-from urllib.parse import parse_qs, quote, urlencode
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
 
 import orjson
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from orchestrator.api import problems
-from orchestrator.api.auth import COOKIE, Principal
-from orchestrator.api.operation import body_of
+from orchestrator.api.auth import COOKIE
 from orchestrator.api.problems import Problem
 from orchestrator.api.runs import find
 from orchestrator.api.service import Service
+from orchestrator.console.exact import raw_page, reply_page, request_page
 from orchestrator.console.history import history
 from orchestrator.console.listing import CHOICES, Filters, listed
-from orchestrator.console.view import ended, labels_of, view
-from orchestrator.console.words import preferred, words
-from orchestrator.core.events import Observation
+from orchestrator.console.reader import view
+from orchestrator.console.view import ended, labels_of, window
+from orchestrator.console.visit import HERE, Page, Visit
 from orchestrator.errors import ConfigError, OrchestratorError
 from orchestrator.inbox import Verdict
-from orchestrator.show import plain, when
+from orchestrator.show import plain
 
-HERE = Path(__file__).parent
-LARGEST_FORM = 256 * 1024
-LARGEST_RAW = 2_000_000
-YEAR = 365 * 86_400
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
 VERDICTS: Mapping[str, Verdict] = {"approve": "approve", "edit": "edit", "refuse": "refuse"}
-
-Page: TypeAlias = Callable[["Visit"], Awaitable[Response]]
-
-_pages = Environment(
-    loader=FileSystemLoader(HERE / "templates"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-_pages.filters |= {
-    "when": when,
-    "plain": plain,
-    "seconds": "{:.2f}".format,
-    "link": lambda text: quote(plain(text), safe=""),
-}
-
-
-class Visit:
-    """One request of a browser. `who` is None before signing in."""
-
-    def __init__(self, service: Service, request: Request) -> None:
-        self.service, self.request = service, request
-        self.who: Principal | None = None
-        asked = request.query_params.get("lang")
-        self.language = preferred(asked, request.cookies.get("lang"), request.headers.get("accept-language", ""))
-
-    @property
-    def known(self) -> Principal:
-        """Who it is. Problem 401 before signing in, 403 without leave to read."""
-        if self.who is None:
-            self.who = self.service.gate.who(self.request)
-            self.who.need("read")
-        return self.who
-
-    def show(self, template: str, status: int = 200, **values: Any) -> Response:
-        """A page."""
-        common = {"t": words(self.language), "lang": self.language, "who": self.who, "path": self.request.url.path}
-        text = _pages.get_template(template).render({**common, **values})
-        body = text.encode("utf-8", "replace")
-        response = Response(body, status, {"Content-Security-Policy": POLICY}, "text/html")
-        if self.request.query_params.get("lang") in {"en", "zh"}:
-            response.set_cookie("lang", self.language, YEAR, httponly=True, samesite="lax")
-        return response
-
-    async def form(self) -> Mapping[str, str]:
-        """What was filled in; each field once."""
-        raw = await body_of(self.request, LARGEST_FORM)
-        try:
-            fields = parse_qs(raw.decode(), keep_blank_values=True, strict_parsing=bool(raw), max_num_fields=20)
-        except (UnicodeDecodeError, ValueError):
-            raise Problem(422, "BAD_FORM", "this is no form of ours: reload the page and try again") from None
-        return {name: values[-1] for name, values in fields.items()}
-
-    async def signed_form(self) -> Mapping[str, str]:
-        """A form that came from our own page. Problem 403 otherwise."""
-        who, fields = self.known, await self.form()
-        if not hmac.compare_digest(fields.get("form", "").encode(), who.form.encode()):
-            raise Problem(
-                403,
-                "FOREIGN_FORM",
-                "this form is not from this page, or you signed in anew: reload the page and try again",
-            )
-        return fields
+LONG = 200
+"""Entries of a trace that is read on the event loop; a longer one is read beside it."""
 
 
 def routes(service: Service) -> list[BaseRoute]:
@@ -124,6 +52,8 @@ def routes(service: Service) -> list[BaseRoute]:
         route("/health", health_page),
         route("/runs/{run_id}", run_page),
         route("/runs/{run_id}/raw/{digest}", raw_page),
+        route("/runs/{run_id}/steps/{step}/request", request_page),
+        route("/runs/{run_id}/steps/{step}/reply", reply_page),
         route("/runs/{run_id}/cancel", cancel, "POST"),
         route("/runs/{run_id}/actions/{action_id}", decide, "POST"),
         route("/login", login_page),
@@ -152,29 +82,23 @@ async def list_page(visit: Visit) -> Response:
 
 
 async def run_page(visit: Visit) -> Response:
-    """One run: waterfall and trace. `?part=1`: only what changes while it runs."""
+    """One run: waterfall and trace. `?from=N`: the steps from N on. `?part=1`: only what changes while it runs."""
     row = await find(visit.service, visit.known, visit.request.path_params["run_id"])
-    trace = await visit.service.store.read(row.run_id)
-    shown = view(trace, visit.service.clock())
-    template = "live.html" if visit.request.query_params.get("part") else "run.html"
+    trace, now = await visit.service.store.read(row.run_id), visit.service.clock()
+    shown = view(trace, now) if len(trace) <= LONG else await asyncio.to_thread(view, trace, now)
+    asked = _from(visit.request.query_params.get("from", ""))
     if shown.run.started is None:
         return visit.show("problem.html", 200, detail=shown.damaged, code="DAMAGED")
-    return visit.show(template, view=shown, run=shown.run, end=ended(shown.run), labels=labels_of(shown.run), row=row)
-
-
-async def raw_page(visit: Visit) -> Response:
-    """What a tool really sent, as text."""
-    row, digest = (
-        await find(visit.service, visit.known, visit.request.path_params["run_id"]),
-        visit.request.path_params["digest"],
+    return visit.show(
+        "live.html" if visit.request.query_params.get("part") else "run.html",
+        view=shown,
+        run=shown.run,
+        end=ended(shown.run),
+        labels=labels_of(shown.run),
+        row=row,
+        window=window(shown, asked),
+        asked=asked,
     )
-    trace = await visit.service.store.read(row.run_id)
-    known = any(isinstance(entry.event, Observation) and entry.event.digest == digest for entry in trace)
-    body = await visit.service.store.blob(digest) if known else None
-    if body is None:
-        raise Problem(404, "UNKNOWN_BODY", "no Observation of this run has that raw body, or it has been purged")
-    text = plain(body[:LARGEST_RAW].decode("utf-8", "backslashreplace"))
-    return visit.show("raw.html", row=row, digest=digest, text=text, size=len(body), cut=len(body) > LARGEST_RAW)
 
 
 async def cancel(visit: Visit) -> Response:
@@ -240,6 +164,11 @@ async def logout(visit: Visit) -> Response:
     response = RedirectResponse("/login", 303)
     response.delete_cookie(COOKIE)
     return response
+
+
+def _from(text: str) -> int | None:
+    """The step that the page begins with, if it is one."""
+    return int(text) if re.fullmatch(r"[1-9][0-9]{0,6}", text) else None
 
 
 def _edited(text: str) -> dict[str, Any]:

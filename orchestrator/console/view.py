@@ -1,4 +1,4 @@
-"""A Trace as the pages show it: steps with their Thoughts, Actions and Observations, and bars on a time axis. Values only.
+"""A Trace as the pages show it: steps with their Thoughts, Actions and Observations, and rows on a time axis. Values only.
 
 Every text has lost its control, direction and invisible characters here; escaping it for HTML is the templates' business, always.
 """
@@ -9,76 +9,69 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from orchestrator.console.waterfall import Axis, Cell, Row, Worst
 from orchestrator.core.events import (
-    Action,
     Actions,
-    ActionStarted,
     Attempt,
     Decision,
-    Entry,
-    Final,
-    Malformed,
     ModelTurn,
     Observation,
-    Outcome,
     RunEnded,
     Trace,
     Usage,
     Waiting,
 )
-from orchestrator.core.measure import (
-    BloatSample,
-    ToolName,
-    TurnText,
-    bloat,
-    error_observations,
-    thought_actions,
-    turn_text,
-)
-from orchestrator.core.run import Run, evolve
+from orchestrator.core.measure import BloatSample
+from orchestrator.core.run import Run
 from orchestrator.core.spec import Json
-from orchestrator.errors import IllegalEvent
-from orchestrator.show import earlier, plain
+from orchestrator.show import plain
 
-MOST_BARS = 400
+STEPS = 100
+"""Steps of a run that one page shows."""
+CELLS = 200
+"""Cells of the strip above a longer one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """Something that took time: `start` and `end` in seconds since the run began. `kind`: model, tool, error, wait, tried."""
+class Ruling:
+    """Who allowed or refused an Action, and why."""
 
-    label: str
-    kind: str
-    start: float
-    end: float
-    anchor: str
+    verdict: str
+    by: str
+    reason: str = ""
 
     @property
-    def seconds(self) -> float:
-        """How long."""
-        return self.end - self.start
+    def good(self) -> bool:
+        """It may run."""
+        return self.verdict in {"allow", "approve", "edit"}
 
 
 @dataclass(slots=True)
 class Call:
-    """An Action and what became of it. `said`: does the Thought name it (match, gap, unstated)? `noticed`: was its error?"""
+    """An Action and what became of it. `said`: does the Thought name it (match, gap, unstated)? `noticed`: was its error?
+
+    `rests`: the answer rests on its Observation.
+    """
 
     id: str
     tool: str
     input: str
     said: str = ""
     edited: str = ""
-    decisions: list[Decision] = field(default_factory=list)
+    rulings: list[Ruling] = field(default_factory=list)
     waiting: Waiting | None = None
     seen: Observation | None = None
     content: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
     tried: Sequence[Attempt] = ()
     noticed: str = ""
+    rests: bool = False
+    running: bool = False
 
 
 @dataclass(slots=True)
 class Turn:
-    """One step. `at` is in seconds since the run began."""
+    """One step. `at` is when its reply was there, in seconds since the run began."""
 
     number: int
     at: float
@@ -96,164 +89,102 @@ class Turn:
     missing: str | None = None
     malformed: str | None = None
 
+    @property
+    def kind(self) -> Worst:
+        """The worst that is in it: error, odd, wait or fine."""
+        if any(call.seen and call.seen.status == "error" for call in self.calls) or self.malformed is not None:
+            return "error"
+        if any(call.waiting and call.seen is None for call in self.calls):
+            return "wait"
+        return "odd" if self.anomalies or any(call.said == "gap" for call in self.calls) else "fine"
+
 
 @dataclass(slots=True)
 class View:
-    """A run to be shown. `damaged` says where its trace broke off; `span` is the length of the time axis in seconds."""
+    """A run to be shown. `damaged` says where its trace broke off; `span` is how many seconds it took, waits and all."""
 
     run: Run = field(default_factory=Run)
     turns: list[Turn] = field(default_factory=list)
-    bars: list[Bar] = field(default_factory=list)
-    cancels: list[Decision] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    cancels: list[Ruling] = field(default_factory=list)
     damaged: str = ""
-    span: float = 1.0
+    span: float = 0.0
     bloat: BloatSample | None = None
+    rests: Sequence[str] = ()
+
+    @property
+    def errors(self) -> list[Call]:
+        """The calls that failed."""
+        return [call for turn in self.turns for call in turn.calls if call.seen and call.seen.status == "error"]
+
+    def failed(self, noticed: str) -> list[Call]:
+        """The failed calls of which the model took notice (propagated), took none (ignored), or said nothing (unstated)."""
+        return [call for call in self.errors if call.noticed == noticed]
+
+    @property
+    def asked(self) -> list[Call]:
+        """The calls that wait for a person."""
+        waits = self.run.waiting
+        found = [call for turn in self.turns[-1:] for call in turn.calls if call.id in waits]
+        return [call for call in found if waits[call.id].reason == "approval"]
 
 
-def view(trace: Trace, now: float) -> View:
-    """The run of this trace, as far as it can have happened. `now` (unix seconds) ends what is still going on."""
-    shown, builder = View(), _Builder()
-    for entry in trace:
-        try:
-            after = evolve(shown.run, entry)
-        except IllegalEvent as error:
-            shown.damaged = plain(f"{error}; {len(trace) - shown.run.seq} entries from here on are not shown")
-            break
-        builder.take(shown, entry)
-        shown.run = after
-    builder.close(shown, now)
-    if shown.run.ended is not None and shown.run.ended.outcome is Outcome.ANSWERED:
-        shown.bloat = bloat(shown.run)
-    return shown
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The steps of a View that a page shows: from `first` to `last`, of `total`."""
+
+    turns: Sequence[Turn]
+    rows: Sequence[Row]
+    axis: Axis
+    cells: Sequence[Cell]
+    first: int
+    last: int
+    total: int
+
+    @property
+    def before(self) -> int | None:
+        """Where the page before begins."""
+        return max(1, self.first - STEPS) if self.first > 1 else None
+
+    @property
+    def after(self) -> int | None:
+        """Where the next page begins."""
+        return self.last + 1 if self.last < self.total else None
+
+    @property
+    def newest(self) -> int:
+        """Where the last page begins."""
+        return max(1, self.total - STEPS + 1)
+
+
+def window(view: View, asked: int | None) -> Window:
+    """The steps from `asked` on; without it the last ones."""
+    total = len(view.turns)
+    first = max(1, total - STEPS + 1) if asked is None else max(1, min(asked, total))
+    turns = view.turns[first - 1 : first - 1 + STEPS]
+    last = first + len(turns) - 1
+    rows = [row for row in view.rows if first <= row.step <= max(last, first)]
+    cells = _cells(view.turns, first, last) if total > STEPS else ()
+    return Window(turns, rows, Axis.over(rows), tuple(cells), first, last, total)
+
+
+_WORST: Sequence[Worst] = ("error", "wait", "odd", "fine")
+
+
+def _cells(turns: Sequence[Turn], first: int, last: int) -> Iterator[Cell]:
+    size = -(-len(turns) // CELLS)
+    for start in range(0, len(turns), size):
+        some = turns[start : start + size]
+        kinds = {turn.kind for turn in some}
+        kind = next(each for each in _WORST if each in kinds)
+        here = some[-1].number >= first and some[0].number <= last
+        rests = any(call.rests for turn in some for call in turn.calls)
+        yield Cell(some[0].number, some[-1].number, kind, here, rests)
 
 
 def text_of(value: Json) -> str:
     """JSON as people read it."""
     return plain(json.dumps(value, ensure_ascii=False, indent=2, default=str))
-
-
-class _Builder:
-    """Goes along the trace and remembers what is open."""
-
-    def __init__(self) -> None:
-        self._calls: dict[str, Call] = {}
-        self._begun: dict[str, float] = {}
-        self._waits: dict[str, float] = {}
-        self._last: ModelTurn | None = None
-
-    def take(self, shown: View, entry: Entry) -> None:
-        """One more entry; `shown.run` is the run before it."""
-        at = entry.at - shown.run.started_at if shown.run.seq else 0.0
-        match entry.event:
-            case ModelTurn() as turn:
-                self._turned(shown, turn, at)
-            case ActionStarted(id=action_id):
-                self._begun[action_id] = at
-            case Observation() as seen:
-                self._observed(shown, seen, at)
-            case Waiting() as waiting:
-                self._calls[waiting.id].waiting = waiting
-                self._waits[waiting.id] = at
-            case Decision() as decision:
-                self._decided(shown, decision, at)
-            case _:
-                pass
-
-    def close(self, shown: View, now: float) -> None:
-        """What is still going on goes on until now."""
-        run = shown.run
-        end = run.at if run.ended or shown.damaged else max(now, run.at)
-        at = end - run.started_at
-        if not run.ended:
-            for action_id, since in self._waits.items():
-                shown.bars.append(_bar(self._calls[action_id], "wait", since, at))
-            for action_id in run.begun - run.waiting.keys():
-                shown.bars.append(_bar(self._calls[action_id], "tool", self._begun[action_id], at))
-        shown.bars.sort(key=lambda bar: (bar.start, bar.end))
-        del shown.bars[MOST_BARS:]
-        shown.span = max([at, 0.001, *(bar.end for bar in shown.bars)])
-
-    def _turned(self, shown: View, turn: ModelTurn, at: float) -> None:
-        run = shown.run
-        tried = sum(each.seconds for each in turn.attempts)
-        began = max(0.0, at - turn.seconds)
-        anchor, label = f"s{run.step}", f"{run.step} {plain(turn.model)}"
-        if tried:
-            shown.bars.append(Bar(label, "tried", began, min(at, began + tried), anchor))
-        shown.bars.append(Bar(label, "model", min(at, began + tried), at, anchor))
-        made = _turn(run, turn, at)
-        shown.turns.append(made)
-        self._calls |= {call.id: call for call in made.calls}
-        self._judge(run, turn, made)
-        self._last = turn
-
-    def _judge(self, run: Run, turn: ModelTurn, made: Turn) -> None:
-        """What this turn says of its own Actions, and of the errors of the step before it."""
-        start, now = run.start, turn_text(turn)
-        tools = tuple(ToolName(spec.name, spec.aliases, spec.common, spec.side_effect) for spec in start.tools)
-        for call, found in zip(made.calls, thought_actions(now, tools, start.goal), strict=False):
-            call.said = found.result.value
-        for missed in error_observations(_before(run), now, tools, start.goal) if run.steps else ():
-            self._calls[missed.id].noticed = missed.result.value
-
-    def _observed(self, shown: View, seen: Observation, at: float) -> None:
-        call = self._calls[seen.id]
-        call.seen, call.tried, call.content = seen, earlier(seen), plain(seen.content)
-        kind = "error" if seen.status == "error" else "tool"
-        waited = self._waits.pop(seen.id, None)
-        if waited is not None:
-            shown.bars.append(_bar(call, "wait", waited, at))
-        began = self._begun.get(seen.id, at - seen.seconds) if waited is None else at
-        shown.bars.append(_bar(call, kind, max(0.0, began), at))
-
-    def _decided(self, shown: View, decision: Decision, at: float) -> None:
-        call = self._calls.get(decision.id)
-        if call is None:
-            shown.cancels.append(decision)
-            return
-        call.decisions.append(decision)
-        if decision.input is not None:
-            call.edited = text_of(decision.input)
-        waited = self._waits.pop(decision.id, None)
-        if waited is not None:
-            shown.bars.append(_bar(call, "wait", waited, at))
-
-
-def _bar(call: Call, kind: str, start: float, end: float) -> Bar:
-    return Bar(f"{call.id} {call.tool}", kind, start, end, f"a{call.id}")
-
-
-def _before(run: Run) -> TurnText:
-    step = run.steps[-1]
-    return turn_text(step.turn, step.observations)
-
-
-def _turn(run: Run, turn: ModelTurn, at: float) -> Turn:
-    made = Turn(
-        run.step,
-        at,
-        plain(turn.thought),
-        plain(turn.reasoning),
-        plain(turn.model),
-        turn.seconds,
-        turn.first_token,
-        turn.usage,
-        turn.stop.value,
-        [each.value for each in turn.anomalies],
-        turn.attempts,
-    )
-    match turn.intent:
-        case Actions(actions=actions):
-            made.calls = list(map(_call, actions))
-        case Final(answer=answer, missing=missing):
-            made.answer, made.missing = plain(answer), None if missing is None else plain(missing)
-        case Malformed(problem=problem, detail=detail):
-            made.malformed = plain(f"{problem.value}: {detail}")
-    return made
-
-
-def _call(action: Action) -> Call:
-    return Call(action.id, plain(action.tool), text_of(action.input))
 
 
 def ended(run: Run) -> RunEnded | None:
@@ -281,6 +212,11 @@ def anomalies_of(trace: Trace) -> Iterator[str]:
 def labels_of(run: Run) -> Mapping[str, str]:
     """The run's labels, made plain."""
     return {plain(name): plain(value) for name, value in run.start.labels.items()}
+
+
+def ruling(decision: Decision) -> Ruling:
+    """A Decision, made plain."""
+    return Ruling(decision.verdict, plain(decision.by), plain(decision.reason))
 
 
 def _plain(text: str | None) -> str | None:

@@ -66,7 +66,7 @@ async def test_pages_of_the_list_are_complete(api: Place) -> None:
         while path:
             links = Page((await http.get(path)).text).all("a")
             seen += [each["href"] for each in links if "data-item" in each]
-            path = next((each["href"] for each in links if "cursor=" in each["href"]), None)
+            path = next((each["href"] for each in links if each.get("rel") == "next"), None)
     assert seen == [f"/runs/r{number:03}" for number in reversed(range(120))]
 
 
@@ -101,7 +101,7 @@ async def test_an_ended_run_is_not_followed(api: Place) -> None:
         page = harmless((await http.get("/runs/r")).text)
     assert not [each for each in page.all("div") if "data-follow" in each]
     assert "Liu Cixin" in page.text
-    assert "Step bloat 1.00 (2/2, trace)" in page.text
+    assert "1.00 2/2, trace" in page.text
 
 
 async def test_a_damaged_run_is_shown_as_far_as_it_goes(api: Place) -> None:
@@ -237,6 +237,7 @@ async def test_health_is_plotted_with_its_limits(api: Place) -> None:
     async with api.client() as http:
         page = harmless((await http.get("/health?hours=1")).text)
         assert (await http.get("/health?hours=x")).status_code == 200
-    assert len(page.all("polyline")) == 3
+    assert len(page.all("figure")) == 3
+    assert [each["r"] for each in page.all("circle")] == ["4"]
     assert "5.0 %" in page.text
     assert "answered" in page.text
