@@ -11,14 +11,30 @@ import hashlib
 
 from orchestrator.core.clean.cut import MARK
 from orchestrator.core.clean.defuse import END, defuse
-from orchestrator.core.clean.mask import MASK, mask
+from orchestrator.core.clean.hide import MASK, hidden, hide
+from orchestrator.core.clean.mask import mask
 from orchestrator.core.clean.result import Cleaned, Head, Rules
 from orchestrator.core.clean.steps import STEPS, frame, opened
 from orchestrator.core.clean.strip import strip
 from orchestrator.core.clean.value import plain
 from orchestrator.core.spec import Json
 
-__all__ = ["EMPTY", "END", "MARK", "MASK", "Cleaned", "Head", "Rules", "clean", "defuse", "mask", "plain", "strip"]
+__all__ = [
+    "EMPTY",
+    "END",
+    "MARK",
+    "MASK",
+    "Cleaned",
+    "Head",
+    "Rules",
+    "clean",
+    "defuse",
+    "hidden",
+    "hide",
+    "mask",
+    "plain",
+    "strip",
+]
 
 EMPTY = "(no output: the result is EMPTY)"
 _SUCCESS = Head()

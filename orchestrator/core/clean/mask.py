@@ -1,6 +1,6 @@
 """Secrets are masked before anything else looks at a text: so neither the model, the log nor the trace ever holds one.
 
-Two nets: the values the operator configured, and the shapes of well-known tokens. Every pattern starts at a fixed needle and
+Two nets: the values the operator configured (see `hide`), and the shapes of well-known tokens. Every pattern starts at a fixed needle and
 never runs back (possessive), so the time is linear.
 """
 
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-MASK = "[REDACTED]"
+from orchestrator.core.clean.hide import MASK, hide, letters, net
+
 _START = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrtbf]))"  # also behind an escape such as \n in JSON text
 _LINE = r"(?:[^\r\n\"'\[\\]|\\[^\"'\s]){6,4096}"  # never the backslash before a quote: what is masked stays JSON
 _TOKENS = (
@@ -54,26 +55,25 @@ _NEEDLES = (
 )
 _NAMES = ("pass", "pwd", "secret", "key", "token", "credential")
 _NAMES_ELSEWHERE = ("密码", "口令", "密钥")
-_RUN_TABLE = bytes(
-    97 if chr(code).isascii() and (chr(code).isalnum() or chr(code) in "-_.+/=~") else 32 for code in range(256)
-)
 _PIECE = 262_144
+_LONG = b"a" * 16
 
 
 def mask(text: str, secrets: tuple[str, ...] = ()) -> str:
     """`text` with secrets replaced by `[REDACTED]`. Configured values shorter than 4 characters are ignored: they would hit words."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= 4 and secret in text:
-            text = text.replace(secret, MASK)
     if len(text) <= _PIECE:
-        return _shapes(text)
-    masked = list(map(_shapes, pieces := _pieces(text)))
+        shape = letters(text)
+        safe = net(secrets).hide(text, shape) if secrets else text
+        return _shapes(safe, shape if safe is text else letters(safe))
+    text = hide(text, secrets)
+    pieces = _pieces(text)
+    masked = [_shapes(piece, letters(piece)) for piece in pieces]
     return text if masked == pieces else "".join(masked)
 
 
 def has_run(text: str, length: int) -> bool:
     """Whether so many characters stand in a row that could be of a token or of base64: quick, for nearly no text has."""
-    return b"a" * length in text.encode("utf-8", "replace").translate(_RUN_TABLE)
+    return b"a" * length in letters(text)
 
 
 def _pieces(text: str) -> list[str]:
@@ -90,9 +90,9 @@ def _pieces(text: str) -> list[str]:
     return pieces
 
 
-def _shapes(text: str) -> str:
+def _shapes(text: str, shape: bytes) -> str:
     low = text.lower()
-    if has_run(text, 16):
+    if _LONG in shape:
         text = _long_runs(text, low)
     if "://" in text:
         text = _URL.sub(_password_in_url, text)
