@@ -101,7 +101,7 @@ class Sources:
         kinds = frozenset(kind for reading in (text, *undone(text)) for kind, _ in identifiers(reading))
         if (own := self.given(text)) is not None:
             return Argument(pointer, text, own, kinds)
-        if declared and not spec.foreign:
+        if declared and (spec.trusted or not spec.foreign):
             return Argument(pointer, text, "operator", kinds)
         source, tool = self._heard_from(text)
         return Argument(pointer, text, source, kinds, tool)
@@ -256,9 +256,11 @@ def _said(run: Run, own: Sources) -> Iterator[Said]:
     """
     specs = {spec.name: spec for spec in run.start.tools}
     yield from (
-        Said("untrusted", spec.name, f"{spec.description}\n{spec.schema}") for spec in specs.values() if spec.foreign
+        Said("untrusted", spec.name, f"{spec.description}\n{spec.schema}")
+        for spec in specs.values()
+        if spec.foreign and not spec.trusted
     )
-    outside, wrote = any(spec.foreign for spec in specs.values()), False
+    outside, wrote = any(spec.foreign and not spec.trusted for spec in specs.values()), False
     for step in run.steps:
         inputs = {action.id: action.input for action in (*_actions(step), *step.edited)}
         tools = [specs.get(seen.tool) for seen in step.observations]

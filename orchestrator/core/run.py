@@ -197,8 +197,8 @@ def _changes(run: Run, event: Event, at: float) -> dict[str, Any]:
 def _foreign(started: RunStarted) -> dict[str, Any]:
     """The tools whose results come from outside, and whether any of them has spoken already, in its description."""
     return {
-        "outside": frozenset(spec.name for spec in started.tools if not spec.trusted or spec.foreign),
-        "tainted": any(spec.foreign for spec in started.tools),
+        "outside": frozenset(spec.name for spec in started.tools if not spec.trusted),
+        "tainted": any(spec.foreign and not spec.trusted for spec in started.tools),
     }
 
 

@@ -23,7 +23,7 @@ class ToolSpec:
     into the result's `data`. `timeout` is in seconds. A `repeatable` tool may run twice with the same input without harm;
     only such a tool is ever retried or run again after a crash. `effect` is what it does to the world: read, write, or send
     something out of it; where None, `does` tells. Results of a tool that is not `trusted` come from outside; of a `foreign` one
-    the description and the schema do too (an MCP server wrote them), so a run that is offered it has read text from outside.
+    (an MCP server's) its description and schema do too, so a run that is offered it has read text from outside.
     """
 
     name: str

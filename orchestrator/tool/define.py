@@ -6,16 +6,17 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, get_args, overload
 
 from orchestrator.core.measure.common import is_common
-from orchestrator.core.spec import Json, ToolResult, ToolSpec
+from orchestrator.core.spec import Effect, Json, ToolResult, ToolSpec
 from orchestrator.errors import ConfigError, Permanent
 from orchestrator.tool.signature import Arguments, described, signature_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 Hook = Callable[..., Awaitable[Any]]
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+EFFECTS: tuple[str, ...] = get_args(Effect)
 _RESERVED = frozenset({"finish", "final_answer", "final"})
 
 
@@ -63,7 +64,8 @@ def tool(
     """Make a Tool of a typed function with a docstring.
 
     Options, all by name: `name`, `description` (default: the docstring up to its arguments), `repeatable` (may run twice with
-    the same input: the condition of any retry), `side_effect`, `timeout` in seconds (30), `facts` {label: JSON Pointer},
+    the same input: the condition of any retry), `effect` ("read", "write", or "send": something leaves the house; default: "write"
+    for a tool that is not repeatable), `side_effect` (True: "write"), `timeout` in seconds (30), `facts` {label: JSON Pointer},
     `aliases`, `common` (default: by a word list), `trusted` (False: its results come from outside), `version`,
     `requires_approval`, `approval` (a plain function of the arguments: True when this input needs a person's approval),
     `reconcile` (a coroutine function). ConfigError says what to change.
@@ -88,6 +90,7 @@ def _made(function: Callable[..., Any], name: str | None, options: dict[str, Any
         "description",
         "repeatable",
         "side_effect",
+        "effect",
         "timeout",
         "facts",
         "aliases",
@@ -122,6 +125,9 @@ def _spec(first: ToolSpec, options: Mapping[str, Any], where: str) -> ToolSpec:
     timeout = options.get("timeout", first.timeout)
     if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not 0 < timeout < 86_400 * 7:
         raise ConfigError(f"{where}: timeout is {timeout!r}; write seconds above 0")
+    effect = options.get("effect")
+    if effect not in {None, *EFFECTS}:
+        raise ConfigError(f"{where}: effect is {effect!r}; write one of {', '.join(EFFECTS)}")
     facts = dict(options.get("facts") or {})
     for label, pointer in facts.items():
         if not isinstance(pointer, str) or (pointer and not pointer.startswith("/")):
@@ -140,6 +146,7 @@ def _spec(first: ToolSpec, options: Mapping[str, Any], where: str) -> ToolSpec:
         aliases=tuple(aliases),
         repeatable=bool(options.get("repeatable", first.repeatable)),
         side_effect=bool(options.get("side_effect", first.side_effect)),
+        effect=effect,
         trusted=bool(options.get("trusted", first.trusted)),
         requires_approval=bool(options.get("requires_approval", first.requires_approval)),
         common=bool(options.get("common", is_common(first.name))),
