@@ -24,6 +24,7 @@ from orchestrator.core.run import Run, replay
 from orchestrator.core.spec import Language, Protocol, ToolSpec
 from orchestrator.errors import ConfigError
 from orchestrator.model import EndpointModels
+from orchestrator.permission_settings import overridden, rules_of
 from orchestrator.policy import Incident, LimitRules, Price, Rules, price_of, unobserved
 from orchestrator.policy import Observer as PolicyObserver
 from orchestrator.runner import Listener, Observer, Ports, drive
@@ -32,6 +33,7 @@ from orchestrator.stores import Store
 from orchestrator.stores.memory import MemoryStore
 from orchestrator.stores.sqlite import SqliteStore
 from orchestrator.toolbox import Toolbox, rules_for
+from orchestrator.toolbox.load import tools_at
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: sorts as it counts, and has no i, l, o, u
 LOOK = 1.0
@@ -130,6 +132,7 @@ def started(settings: Settings, offered: Sequence[ToolSpec], request: RunRequest
         min_steps=request.min_steps,
         labels=request.labels,
         boundary=_letters(secrets.randbits(60), 12),
+        permissions=rules_of(settings.permissions),
     )
 
 
@@ -211,9 +214,13 @@ def make_toolbox(settings: Settings, observe: PolicyObserver = unobserved) -> To
         limit = settings.tool_limits.get(spec.name)
         return rules_for(spec) if limit is None else replace(rules_for(spec), limit=LimitRules(**limit.model_dump()))
 
-    return Toolbox.load(
-        settings.tools or (str(shipped_tools()),), threads=settings.tool_threads, rules=rules, observe=observe
-    )
+    found = [tool for path in settings.tools or (str(shipped_tools()),) for tool in tools_at(path)]
+    if unknown := settings.tool_overrides.keys() - {tool.name for tool in found}:
+        raise ConfigError(
+            f"tool_overrides.{min(unknown)}: there is no such tool here; for a tool of an MCP server write [mcp.SERVER.tool.NAME]"
+        )
+    tools = (replace(tool, spec=overridden(tool.spec, settings.tool_overrides)) for tool in found)
+    return Toolbox(tools, threads=settings.tool_threads, rules=rules, observe=observe)
 
 
 def secrets_of(settings: Settings) -> tuple[str, ...]:

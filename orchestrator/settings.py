@@ -21,6 +21,7 @@ from orchestrator.alerts.settings import AlertSettings, HookSettings
 from orchestrator.core.clean import mask
 from orchestrator.core.spec import AgentSpec, Language, Limits, Protocol
 from orchestrator.errors import ConfigError
+from orchestrator.permission_settings import Permissions, ToolOverride
 from orchestrator.secret import secret
 
 CONFIG = "orchestrator.toml"
@@ -188,6 +189,8 @@ class Settings(BaseSettings):
     tools: tuple[str, ...] = ()
     tool_threads: int = Field(default=32, ge=1)
     tool_limits: dict[str, Limit] = {}
+    tool_overrides: dict[str, ToolOverride] = {}
+    permissions: Permissions = ()
     worker: WorkerSettings = WorkerSettings()
     api: ApiSettings = ApiSettings()
     tenants: dict[str, TenantSettings] = {}

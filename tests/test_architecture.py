@@ -16,7 +16,7 @@ PACKAGE = ROOT / "orchestrator"
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors"}),
     frozenset({"core", "secret", "traceparent"}),
-    frozenset({"alerts"}),
+    frozenset({"alerts", "permission_settings"}),
     frozenset({"cron", "process", "settings", "show", "log", "policy", "http", "providers", "tool"}),
     frozenset({"model", "toolbox", "stores", "hooks"}),
     frozenset({"runner"}),
