@@ -17,6 +17,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors"}),
     frozenset({"core", "secret", "traceparent"}),
     frozenset({"alerts", "permission_settings"}),
+    frozenset({"mcp_settings"}),
     frozenset({"cron", "process", "settings", "show", "log", "policy", "http", "providers", "tool"}),
     frozenset({"model", "toolbox", "stores", "hooks"}),
     frozenset({"runner"}),
