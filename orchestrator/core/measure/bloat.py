@@ -67,7 +67,7 @@ def evidence(turns: Sequence[TurnText], goal: str) -> frozenset[str]:
     sources = [source for source, _ in _sources(turns)]
     if not sources or turns[-1].final is None:
         return frozenset()
-    needs = _slice(Ledger(turns, sources, goal), turns[-1].final, set())
+    needs = _slice(Ledger(turns, sources, goal), set())
     return frozenset(sources[index].observation.id for index in needs)
 
 
@@ -92,16 +92,16 @@ def _steps(turns: Sequence[TurnText], goal: str, effects: set[str], protocol: Pr
     changed = {
         index for index, (source, action) in enumerate(found) if action.tool in effects and source.status == "success"
     }
-    needs = _slice(Ledger(turns, sources, goal), turns[-1].final or "", changed)
+    needs = _slice(Ledger(turns, sources, goal), changed)
     if not needs:
         return None
     return len(needs) if protocol == "text" else _longest(needs, [source.turn for source in sources], changed)
 
 
-def _slice(ledger: Ledger, final: str, changed: set[int]) -> dict[int, frozenset[int]]:
+def _slice(ledger: Ledger, changed: set[int]) -> dict[int, frozenset[int]]:
     """The used Actions, each with those whose Observations its input uses."""
     needs: dict[int, frozenset[int]] = {}
-    todo = [*changed, *ledger.used_by_final(final)]
+    todo = [*changed, *ledger.used_by_final()]
     while todo:
         index = todo.pop()
         if index not in needs:

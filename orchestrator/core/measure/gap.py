@@ -10,7 +10,7 @@ from typing import Final
 from orchestrator.core.events import Action, Observation
 from orchestrator.core.measure.clauses import Text, read, says_something
 from orchestrator.core.measure.mentions import Kind, Mention, mentions
-from orchestrator.core.measure.names import ToolName, names
+from orchestrator.core.measure.names import Names, ToolName, names
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +52,18 @@ class ThoughtAction:
 
 def thought_actions(turn: TurnText, tools: tuple[ToolName, ...], goal: str) -> tuple[ThoughtAction, ...]:
     """A sample for each Action of the turn, or one for a call that was announced and not made."""
+    return verdicts(turn, names(tools), goal)
+
+
+def verdicts(turn: TurnText, known: Names, goal: str) -> tuple[ThoughtAction, ...]:
+    """`thought_actions` for tools whose names are compiled already."""
     if not turn.actions:
-        announced = None if turn.flags else _announced(turn, tools, goal)
+        announced = None if turn.flags else _announced(turn, known, goal)
         return (ThoughtAction(announced, Said.NARRATED),) if announced else ()
-    registered = {tool.name for tool in tools}
-    strangers = tuple(
-        ToolName(name) for name in dict.fromkeys(action.tool for action in turn.actions) if name not in registered
-    )
-    known = names((*tools, *strangers))
+    called = dict.fromkeys(action.tool for action in turn.actions)
+    if strangers := tuple(ToolName(name) for name in called if name not in known.registered):
+        known = names((*known.tools, *strangers))
     said = mentions(read(turn.thought or "", goal), known) or mentions(read(turn.reasoning or "", goal), known)
-    called = {action.tool for action in turn.actions}
     others = any(mention.kind is Kind.PLAIN and mention.tool not in called for mention in said)
     return tuple(ThoughtAction(action.tool, _said(action.tool, said, others=others)) for action in turn.actions)
 
@@ -99,13 +101,13 @@ _DONE_BEFORE: Final = re.compile(
 _DONE_AFTER: Final = re.compile(f"{_W}(?:gave|returned){_E}|(?:返回|给出|给|查到|显示|得到|拿到)了")
 
 
-def _announced(turn: TurnText, tools: tuple[ToolName, ...], goal: str) -> str | None:
+def _announced(turn: TurnText, known: Names, goal: str) -> str | None:
     """The tool whose call this turn, which makes none, announces."""
     written = turn.thought if turn.final is None else turn.final
     if turn.final is None and not says_something(written):
         written = turn.reasoning
     text = read(written or "", goal)
-    plain = [mention for mention in mentions(text, names(tools)) if mention.kind is Kind.PLAIN]
+    plain = [mention for mention in mentions(text, known) if mention.kind is Kind.PLAIN]
     if not plain:
         return None
     announcements = _Announcements(text)

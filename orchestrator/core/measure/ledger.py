@@ -15,10 +15,11 @@ from orchestrator.core.events import Observation
 from orchestrator.core.measure.clauses import nfkc
 from orchestrator.core.measure.gap import TurnText
 from orchestrator.core.measure.tokens import Key, stands_out
-from orchestrator.core.measure.values import asked, shown_in
+from orchestrator.core.measure.values import Wanted, asked, shown_in
 
-_INNER_CAPITAL: Final = re.compile(r"(?<=\w)[A-Z]")
+_INNER_CAPITAL: Final = re.compile(r"[A-Z](?<=\w.)")
 _NEAREST: Final = 64  # numbers of the run that are compared with one rounded number
+_MANY: Final = 64  # values that are asked for: to look for each of them costs more than to read closely
 _DIGITS: Final = 2  # a rounding keeps at least two significant digits
 
 
@@ -45,17 +46,25 @@ class _Asked:
 
 
 class Ledger:
-    """The values of one run: each belongs to the first success that shows it or, if none does, to the first error."""
+    """The values of one run: each belongs to the first success that shows it or, if none does, to the first error.
 
-    def __init__(self, turns: Sequence[TurnText], sources: Sequence[Source], goal: str) -> None:
+    Of words, those are entered that the Final or an input asks for; `all_words` enters the others too.
+    """
+
+    def __init__(
+        self, turns: Sequence[TurnText], sources: Sequence[Source], goal: str, *, all_words: bool = False
+    ) -> None:
         self._turns = turns
         self._sources = sources
+        self._text = goal
         self._goal, _ = asked(goal)
         self._given = tuple(asked(*source.input) for source in sources)
-        self._wanted = _spellings([asked(turns[-1].final or ""), *self._given], self._goal)
+        self._final = asked(turns[-1].final or "")
+        wanted = frozenset[Key]().union(self._final[0], *(keys for keys, _ in self._given)) - self._goal
+        self._words = None if all_words else Wanted(wanted)
+        self._wanted = _spellings(wanted)
         self._owners: dict[Key, int] = {}
         self._seen: set[Decimal] = set()
-        self._inputs: dict[int, _Asked] = {}
         for status in ("success", "error"):
             for index, source in enumerate(sources):
                 if source.status == status:
@@ -67,29 +76,33 @@ class Ledger:
         own, _ = self._given[index]
         if not self._may_show(source.observation.content, own):
             return
-        found, runs = shown_in(source.observation.content)
-        self._seen.update(number for each in found if each.numbers for number in each.numbers)
-        owners, goal = self._owners, self._goal
-        for keys in (*(each.shows for each in found), *((run,) for run in runs)):
+        found, runs = shown_in(source.observation.content, self._words)
+        owners, goal, seen = self._owners, self._goal, self._seen
+        for keys, _, numbers in found:
+            seen.update(numbers)
             if goal.isdisjoint(keys) and own.isdisjoint(keys):
                 for key in keys:
                     owners.setdefault(key, index)
+        for run in runs:
+            if run not in goal and run not in own:
+                owners.setdefault(run, index)
 
     def _may_show(self, content: str, own: frozenset[Key]) -> bool:
         """False when no value that anybody asks for can stand in this text, so that it need not be read closely."""
-        if self._wanted is None or (content.lstrip()[:1] in ("{", "[") and "\\" in content):
+        if (
+            self._wanted is None
+            or len(self._wanted) > _MANY
+            or (content.lstrip()[:1] in ("{", "[") and "\\" in content)
+        ):
             return True
         text = nfkc(content)
-        flat, capitals = _flat(text.casefold()), _INNER_CAPITAL.search(text) is not None
-        return any(
-            spelling in flat and (capitals or stands_out(spelling))
-            for key, spelling in self._wanted.items()
-            if key not in own
-        )
+        flat = _flat(text.casefold())
+        found = [spelling for key, spelling in self._wanted.items() if spelling in flat and key not in own]
+        return any(map(stands_out, found)) or (bool(found) and _INNER_CAPITAL.search(text) is not None)
 
-    def used_by_final(self, final: str) -> frozenset[int]:
+    def used_by_final(self) -> frozenset[int]:
         """The Observations whose values stand in the Final, or were computed into it."""
-        asks = self._ask(*asked(final))
+        asks = self._ask(*self._final)
         return self._shown_to(asks.keys) | self._computed(asks.computed, len(self._turns))
 
     def used_by_input(self, index: int) -> frozenset[int]:
@@ -136,7 +149,8 @@ class Ledger:
     def _stated(self) -> tuple[tuple[frozenset[Key], frozenset[int]], ...]:
         """For each turn, what it writes and the Observations whose values it states."""
         written = (asked(turn.written)[0] for turn in self._turns)
-        return tuple((keys, self._shown_to(keys)) for keys in written)
+        whole = self if self._words is None else Ledger(self._turns, self._sources, self._text, all_words=True)
+        return tuple((keys, whole._shown_to(keys)) for keys in written)  # noqa: SLF001  one of its own
 
     def _computed(self, numbers: frozenset[Decimal], until: int) -> frozenset[int]:
         """The Observations whose values were stated together with one of these numbers, in a turn after theirs and up to `until`."""
@@ -151,9 +165,8 @@ class Ledger:
         )
 
 
-def _spellings(asks: Iterable[tuple[frozenset[Key], object]], goal: frozenset[Key]) -> dict[Key, str] | None:
+def _spellings(wanted: Iterable[Key]) -> dict[Key, str] | None:
     """What is asked for, as it must be spelt to be found; None when a number, date or time is: those are spelt in many ways."""
-    wanted = frozenset[Key]().union(*(keys for keys, _ in asks)) - goal
     found: dict[Key, str] = {}
     for key in wanted:
         if isinstance(key, Decimal) or key[:2] not in ("w:", "c:"):

@@ -19,15 +19,14 @@ from orchestrator.core.events import (
     ModelTurn,
     Observation,
     RunEnded,
-    RunStarted,
 )
 from orchestrator.core.events import Final as FinalAnswer
 from orchestrator.core.guard import REPEATED_ACTION
 from orchestrator.core.measure.bloat import Basis, BloatSample, evidence, step_bloat
 from orchestrator.core.measure.errors import error_observations
-from orchestrator.core.measure.gap import TurnText, thought_actions
-from orchestrator.core.measure.names import ToolName
-from orchestrator.core.measure.series import CODES, OTHER, SANITISERS, UNKNOWN, Sample
+from orchestrator.core.measure.gap import TurnText, verdicts
+from orchestrator.core.measure.lens import Lens, lens
+from orchestrator.core.measure.series import CODES, OTHER, SANITISERS, Sample
 from orchestrator.core.run import Run, Step
 
 REPEATED: Final = "repeated"
@@ -58,7 +57,9 @@ def measure(run: Run, entry: Entry, learned: int | None = None) -> tuple[Sample,
         case Observation() as observation:
             return tuple(_observation(run, observation))
         case RunEnded() as ended:
-            return tuple(_ended(run, ended, learned))
+            found = tuple(_ended(run, ended, learned))
+            lens.forget(run.start)
+            return found
         case _:
             return ()
 
@@ -82,7 +83,7 @@ def bloat(run: Run, learned: int | None = None) -> BloatSample | None:
         return None
     turns = (*(turn_text(step.turn, step.observations) for step in run.steps), turn_text(run.turn))
     start = run.start
-    return step_bloat(turns, start.goal, _tools(start), start.agent.protocol, start.min_steps, learned)
+    return step_bloat(turns, start.goal, lens(start).known.tools, start.agent.protocol, start.min_steps, learned)
 
 
 def rests_on(run: Run) -> frozenset[str]:
@@ -110,30 +111,17 @@ def _unframed(observation: Observation) -> Observation:
     return Observation(observation.id, observation.tool, observation.status, content, observation.code)
 
 
-def _tools(start: RunStarted) -> tuple[ToolName, ...]:
-    return tuple(ToolName(spec.name, spec.aliases, spec.common, spec.side_effect) for spec in start.tools)
-
-
-def _model(run: Run, turn: ModelTurn | None) -> str:
-    return turn.model if turn is not None and turn.model in run.start.agent.models else OTHER
-
-
-def _tool(run: Run, name: str) -> str:
-    return name if any(spec.name == name for spec in run.start.tools) else UNKNOWN
-
-
 def _code(code: str | None) -> str:
     return code if code in CODES else OTHER
 
 
 def _turn(run: Run, turn: ModelTurn) -> Iterator[Sample]:
-    agent = {"agent": run.start.agent.name}
-    model = {**agent, "model": _model(run, turn)}
-    labels = {**agent, "protocol": run.start.agent.protocol, "model": model["model"]}
-    yield Sample("orchestrator_turns_total", labels)
-    yield Sample("orchestrator_model_seconds", model, turn.seconds)
+    of = lens(run.start)
+    labels = of.turn(turn.model)
+    yield Sample("orchestrator_turns_total", labels.turn)
+    yield Sample("orchestrator_model_seconds", labels.pair, turn.seconds)
     if turn.first_token is not None:
-        yield Sample("orchestrator_first_token_seconds", model, turn.first_token)
+        yield Sample("orchestrator_first_token_seconds", labels.pair, turn.first_token)
     used = turn.usage
     for kind, tokens in (
         ("input", used.input_tokens),
@@ -142,30 +130,23 @@ def _turn(run: Run, turn: ModelTurn) -> Iterator[Sample]:
         ("reasoning", used.reasoning_tokens),
     ):
         if tokens:
-            yield Sample("orchestrator_tokens_total", {**model, "type": kind}, tokens)
+            yield Sample("orchestrator_tokens_total", labels.tokens[kind], tokens)
     if used.cost:
-        yield Sample("orchestrator_cost_total", model, used.cost)
-    yield from _retries(run, "model", turn.attempts)
+        yield Sample("orchestrator_cost_total", labels.pair, used.cost)
+    if turn.attempts:
+        yield from _retries(of, "model", turn.attempts)
     for anomaly in turn.anomalies:
-        yield Sample("orchestrator_anomalies_total", {**model, "kind": anomaly.value})
-    yield from _health(run, turn, labels)
-
-
-def _health(run: Run, turn: ModelTurn, labels: dict[str, str]) -> Iterator[Sample]:
-    """What this turn says of its own Actions, and of the errors of the step before it."""
-    tools, goal = _tools(run.start), run.start.goal
-    now = turn_text(turn)
-    for said in thought_actions(now, tools, goal):
-        yield Sample("orchestrator_thought_actions_total", {**labels, "result": said.result.value})
-    if not run.steps:
+        yield Sample("orchestrator_anomalies_total", {**labels.pair, "kind": anomaly.value})
+    now, goal = turn_text(turn), run.start.goal
+    for said in verdicts(now, of.known, goal):
+        yield Sample("orchestrator_thought_actions_total", labels.said[said.result])
+    before = run.steps[-1] if run.steps else None
+    if before is None or not any(each.status == "error" for each in before.observations):
         return
-    before = run.steps[-1]
-    if all(each.status == "success" for each in before.observations):
-        return
-    for noticed in error_observations(turn_text(before.turn, before.observations), now, tools, goal):
-        yield Sample("orchestrator_error_observations_total", {**labels, "result": noticed.result.value})
+    for noticed in error_observations(turn_text(before.turn, before.observations), now, of.known.tools, goal):
+        yield Sample("orchestrator_error_observations_total", labels.noticed[noticed.result])
     for _ in range(_corrections(before, turn)):
-        yield Sample("orchestrator_corrected_total", labels)
+        yield Sample("orchestrator_corrected_total", labels.turn)
 
 
 def _corrections(before: Step, turn: ModelTurn) -> int:
@@ -181,9 +162,11 @@ def _corrections(before: Step, turn: ModelTurn) -> int:
 
 
 def _observation(run: Run, observation: Observation) -> Iterator[Sample]:
-    tool = _tool(run, observation.tool)
+    of = lens(run.start)
+    tool = of.tool(observation.tool)
     yield Sample("orchestrator_tool_seconds", {"tool": tool}, observation.seconds)
-    yield from _retries(run, "tool", _again(observation.attempts, observation.code))
+    if observation.attempts:
+        yield from _retries(of, "tool", _again(observation.attempts, observation.code))
     for action in observation.sanitised:
         yield Sample("orchestrator_sanitised_total", {"action": action if action in SANITISERS else OTHER})
     if observation.status == "error":
@@ -193,12 +176,13 @@ def _observation(run: Run, observation: Observation) -> Iterator[Sample]:
 
 
 def _ended(run: Run, ended: RunEnded, learned: int | None) -> Iterator[Sample]:
-    agent = {"agent": run.start.agent.name}
+    of = lens(run.start)
+    agent = of.agent
     outcome = {**agent, "outcome": ended.outcome.value}
     steps = len(run.steps) + (run.turn is not None)
     yield Sample("orchestrator_runs_total", outcome)
     yield Sample("orchestrator_run_steps", agent, steps)
-    yield from _retries(run, "model", _again(ended.attempts, ended.code))
+    yield from _retries(of, "model", _again(ended.attempts, ended.code))
     if ended.outcome.value == NO_PROGRESS:
         yield _anomaly(run, NO_PROGRESS)
     found = bloat(run, learned)
@@ -210,7 +194,8 @@ def _ended(run: Run, ended: RunEnded, learned: int | None) -> Iterator[Sample]:
 
 def _anomaly(run: Run, kind: str) -> Sample:
     turn = run.turn or (run.steps[-1].turn if run.steps else None)
-    labels = {"agent": run.start.agent.name, "model": _model(run, turn), "kind": kind}
+    of = lens(run.start)
+    labels = {**of.agent, "model": of.model(turn.model) if turn else OTHER, "kind": kind}
     return Sample("orchestrator_anomalies_total", labels)
 
 
@@ -219,8 +204,7 @@ def _again(attempts: tuple[Attempt, ...], code: str | None) -> tuple[Attempt, ..
     return attempts[:-1] if attempts and attempts[-1].code == code else attempts
 
 
-def _retries(run: Run, kind: str, attempts: tuple[Attempt, ...]) -> Iterator[Sample]:
+def _retries(of: Lens, kind: str, attempts: tuple[Attempt, ...]) -> Iterator[Sample]:
     for attempt in attempts:
-        known = attempt.target in run.start.agent.models if kind == "model" else _tool(run, attempt.target) != UNKNOWN
-        target = attempt.target if known else OTHER if kind == "model" else UNKNOWN
+        target = of.model(attempt.target) if kind == "model" else of.tool(attempt.target)
         yield Sample("orchestrator_retries_total", {"kind": kind, "target": target, "code": _code(attempt.code)})

@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Final
 
-from orchestrator.core.measure.clauses import CJK, Spans, Text, spans
+from orchestrator.core.measure.clauses import CJK, NOWHERE, Spans, Text, spans
 from orchestrator.core.measure.names import Names
 
 
@@ -41,12 +41,28 @@ _E: Final = "(?![a-z0-9_])"
 _NOT: Final = re.compile(
     f"(?P<skip>要不要|是不是|能不能|分别|特别|不过|不仅)|没有必要|不|别|无需|n['’]t{_E}|{_W}(?:not|no|never|without|cannot|instead of|rather than){_E}"
 )
+_NOT_HINTS: Final = (
+    "no",
+    "n't",
+    "n’t",
+    "without",
+    "never",
+    "instead of",
+    "rather than",
+    "不",
+    "没有必要",
+    "别",
+    "无需",
+)
 _NEEDLESS: Final = re.compile(f"(?:{_W}not|n['’]t) (?:needed|necessary){_E}|不需要|先不做|不必")
+_NEEDLESS_HINTS: Final = ("needed", "necessary", "不需要", "先不做", "不必")
 _LATER: Final = re.compile(f"{_W}(?:then|next|after|afterwards|later){_E}|然后|再|之后|接着|随后")
+_LATER_HINTS: Final = ("then", "next", "after", "later", "然后", "再", "之后", "接着", "随后")
 _OTHERWISE: Final = re.compile(f"{_W}(?:otherwise|or else){_E}|若失败|如果失败|否则|不行就")
+_OTHERWISE_HINTS: Final = ("otherwise", "or else", "失败", "否则", "不行就")
 _BRANCHES: Final = (
-    (re.compile(f"{_W}if{_E}"), re.compile(f"{_W}fails?{_E}")),
-    (re.compile("要是"), re.compile("就")),
+    (re.compile(f"{_W}if{_E}"), re.compile(f"{_W}fails?{_E}"), ("fail",)),
+    (re.compile("要是"), re.compile("就"), ("要是",)),
 )
 
 _FAR: Final = 80  # characters that three words may take
@@ -54,6 +70,7 @@ _REACH: Final = 24  # characters before a verb that are looked at for an article
 _VERB: Final = re.compile(
     f"{_W}(?:call(?:s|ed|ing)?|us(?:es?|ed|ing)|invok(?:es?|ed|ing)|runs?|ran|running|tr(?:y|ies|ied|ying)){_E}|(?<![费信不])用(?!户)|执行"
 )
+_VERB_HINTS: Final = ("call", "us", "invok", "run", "ran", "tr", "用", "执行")
 _NOUN: Final = re.compile(
     r"(?:^|[^a-z0-9])(?:an?|the|my|your|his|her|its|our|their|\w+['’]s|\d+(?:st|nd|rd|th)"
     r"|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth)\s+$"
@@ -72,32 +89,38 @@ class Signs:
 
     @cached_property
     def _negations(self) -> Spans:
-        return self.text.find(_NOT)
+        return self.text.find(_NOT, _NOT_HINTS)
 
     @cached_property
     def _needless(self) -> Spans:
-        return self.text.find(_NEEDLESS)
+        return self.text.find(_NEEDLESS, _NEEDLESS_HINTS)
 
     @cached_property
     def _later(self) -> Spans:
-        return self.text.find(_LATER)
+        return self.text.find(_LATER, _LATER_HINTS)
 
     @cached_property
     def _otherwise(self) -> Spans:
-        return self.text.find(_OTHERWISE)
+        return self.text.find(_OTHERWISE, _OTHERWISE_HINTS)
 
     @cached_property
     def _branches(self) -> tuple[tuple[Spans, Spans], ...]:
-        return tuple((self.text.find(condition), self.text.find(turn)) for condition, turn in _BRANCHES)
+        return tuple(
+            (self.text.find(condition), self.text.find(turn))
+            for condition, turn, hints in _BRANCHES
+            if self.text.holds(hints)
+        )
 
     @cached_property
     def _ticks(self) -> Spans:
-        return spans(_ticked(self.text.plain))
+        return spans(_ticked(self.text.plain)) if "`" in self.text.plain else NOWHERE
 
     @cached_property
     def _verbs(self) -> Spans:
         """The verbs of calling that are no nouns."""
         plain = self.text.plain
+        if not self.text.holds(_VERB_HINTS):
+            return NOWHERE
         found = (match.span() for match in _VERB.finditer(plain))
         return spans(span for span in found if not _NOUN.search(plain, max(0, span[0] - _REACH), span[0]))
 
@@ -147,6 +170,8 @@ def _ticked(plain: str) -> Iterator[tuple[int, int]]:
 
 def mentions(text: Text, tools: Names) -> tuple[Mention, ...]:
     """The mentions of these tools in the text, in its order."""
+    if not text.plain:
+        return ()
     signs = Signs(text)
     return tuple(
         Mention(tool, start, end, signs.kind(start, end)) for tool, start, end in tools.find(text, signs.of_a_tool)

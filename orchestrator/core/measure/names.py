@@ -59,6 +59,8 @@ class Names:
     """The names of a set of tools, compiled once."""
 
     def __init__(self, tools: tuple[ToolName, ...]) -> None:
+        self.tools = tools
+        self.registered = frozenset(tool.name for tool in tools)
         self._owners = {_key(parts(tool.name)): tool.name for tool in reversed(tools)}
         self._common = {_key(parts(tool.name)) for tool in tools if tool.common and len(parts(tool.name)) == 1}
         claims: dict[tuple[str, ...], set[str]] = {}
@@ -74,6 +76,7 @@ class Names:
         spellings = {
             each for each in (*map(parts, (tool.name for tool in tools)), *own) if 0 < len(_key(each)) <= _LONGEST
         }
+        self._heads = frozenset(each[0] for each in spellings)
         cjk = {each for each in spellings if _IS_CJK.search(_key(each))}
         self._patterns = (
             *_pattern(f"{_BEFORE}{_NAMESPACE}?(?=(?P<name>", spellings - cjk, f"{_AFTER}))"),
@@ -82,19 +85,23 @@ class Names:
 
     def find(self, text: Text, meant: Callable[[int, int], bool] | None = None) -> tuple[Place, ...]:
         """Where the tools are named, the longest name first come. `meant` says whether a common word means the tool (default: yes)."""
-        found = [
-            match.span("name") for pattern in self._patterns for match in islice(pattern.finditer(text.plain), _ENOUGH)
-        ]
+        if not text.holds(self._heads):
+            return ()
+        plain = text.plain
+        found = [match.span("name") for pattern in self._patterns for match in islice(pattern.finditer(plain), _ENOUGH)]
+        if not found:
+            return ()
         found.sort(key=lambda span: (span[0] - span[1], span[0]))
-        taken = bytearray(len(text.plain)) if found else bytearray()
+        taken = bytearray(len(plain))
         places: list[Place] = []
         for start, end in found:
-            key = _key(_JOINT.split(text.plain[start:end]))
+            key = _key(_JOINT.split(plain[start:end]))
             if taken[start] or taken[end - 1] or (meant and key in self._common and not meant(start, end)):
                 continue
             taken[start:end] = b"\1" * (end - start)
             places.append((self._owners[key], start, end))
-        return tuple(sorted(places, key=lambda place: place[1]))
+        places.sort(key=lambda place: place[1])
+        return tuple(places)
 
 
 @lru_cache(maxsize=256)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 UNKNOWN: Final = "__unknown__"
 """A tool that is not registered."""
@@ -33,8 +33,7 @@ SANITISERS: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """One measurement: add `value` to a counter, or observe it in a histogram, with these labels."""
 
     series: str

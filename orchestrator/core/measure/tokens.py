@@ -27,9 +27,22 @@ SIGN: Final = "\ue000"
 """Stands for the minus sign of a number, so that it is told from a hyphen."""
 
 _L: Final = f"{SIGN}0-9A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff"
-TOKEN: Final = re.compile(
-    rf"[{_L}]+(?:(?:[.-]|_+)[{_L}]+)*(?:(?<=[0-9]) ?(?:%|万亿|亿|百万|万|(?:k|(?i:thousand|million|billion|percent))(?![A-Za-z])))?"
-)
+_SCALE: Final = r"(?:(?= ?[%万亿百kTtMmBbPp])(?<=[0-9]) ?(?:%|万亿|亿|百万|万|(?:k|(?i:thousand|million|billion|percent))(?![A-Za-z])))?"
+
+
+def _pattern(letters: str) -> re.Pattern[str]:
+    return re.compile(rf"[{letters}]++(?:(?=[._-])(?:[.-]|_++)[{letters}]++)*+{_SCALE}")
+
+
+TOKEN: Final = _pattern(_L)
+_ASCII: Final = _pattern("0-9A-Za-z")
+
+
+def pieces(plain: str) -> set[str]:
+    """The distinct matches of TOKEN in a text."""
+    return set((_ASCII if plain.isascii() else TOKEN).findall(plain))
+
+
 _VALUE: Final = f"{SIGN}?[0-9]{{1,24}}(?:\\.[0-9]{{1,24}})?"
 _NUMBER: Final = re.compile(f"({_VALUE})(?: ?([^0-9A-Z.{SIGN}_-]+))?")
 _RANGE: Final = re.compile(f"({_VALUE})-({_VALUE}(?: ?[^0-9.]+)?)")

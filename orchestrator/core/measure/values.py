@@ -11,46 +11,76 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import Final
+from functools import lru_cache
+from typing import Final, TypeAlias
 
 from orchestrator.core.measure.clauses import CJK, nfkc
 from orchestrator.core.measure.moments import MOMENT, Moment, moment
-from orchestrator.core.measure.tokens import SIGN, TOKEN, Key, Token, of_moment, token
+from orchestrator.core.measure.tokens import SIGN, TOKEN, Key, Token, of_moment, pieces, token
 from orchestrator.core.spec import Json
 
 _ISO_TIME: Final = re.compile(r"T(?<=[0-9]{2}-[0-9]{2}T)(?=[0-9]{2}:[0-9]{2})")
 _GROUPED: Final = re.compile(r"[0-9](?<![A-Za-z0-9_.,][0-9])[0-9]{0,2}(?:,[0-9]{3})+(?![A-Za-z0-9_]|,[0-9])")
 _NEGATIVE: Final = re.compile(r"-(?<![A-Za-z0-9_]-)(?=[0-9])")
-_LIST: Final = re.compile(r"[0-9](?<![A-Za-z0-9_.,][0-9])[.)、](?![0-9])(?=[ \t]*\S)")
+_LIST: Final = re.compile(r"[0-9][.)、](?<![A-Za-z0-9_.,][0-9].)(?![0-9])(?=[ \t]*\S)")
 _OPENS: Final = re.compile(r"(?:^|\n)[ \t>*#(-]*$")
+_DIGIT: Final = re.compile("[0-9]")
 _CJK: Final = re.compile(f"[{CJK}]+")
 
 
-def tokens(text: str) -> tuple[list[Token], set[str]]:
-    """The tokens of a text, each spelling once, and its distinct CJK runs."""
-    plain = _prepared(text)
+class Wanted:
+    """The values that somebody asks for, and those of them that are words."""
+
+    __slots__ = ("keys", "words")
+
+    def __init__(self, keys: frozenset[Key]) -> None:
+        self.keys = keys
+        self.words = frozenset(key[2:] for key in keys if isinstance(key, str) and key.startswith("w:"))
+
+
+Asked: TypeAlias = tuple[frozenset[Key], frozenset[tuple[Decimal, ...]]]
+
+
+def tokens(text: str, wanted: Wanted | None = None) -> tuple[list[Token], set[str]]:
+    """The tokens of a text, each spelling once, and its distinct CJK runs. Words that are not `wanted` may be left out."""
+    plain = nfkc(text).replace("\u2212", "-")
+    found: list[Token] = []
+    if _DIGIT.search(plain):
+        moments, plain = _moments(_prepared(plain))
+        found += moments
+    seen = pieces(plain)
+    if wanted is not None:
+        is_word = (
+            str.isidentifier if plain.isascii() else str.isalpha
+        )  # with a unit, or as a number, it would be neither
+        seen = {piece for piece in seen if not is_word(piece) or piece.casefold() in wanted.words}
+    for piece in seen:
+        found += token(piece)
+    return found, set() if plain.isascii() else set(_CJK.findall(plain))
+
+
+def _moments(plain: str) -> tuple[list[Token], str]:
+    """The dates and times, and the text without them."""
     known: dict[str, Moment | None] = {}
-    pieces: list[str] = []
+    between: list[str] = []
     done = 0
     for match in MOMENT.finditer(plain):
         if match[0] not in known:
             known[match[0]] = moment(match)
         if known[match[0]]:
-            pieces.append(plain[done : match.start()])
+            between.append(plain[done : match.start()])
             done = match.end()
-    pieces.append(plain[done:])
-    plain = " ; ".join(pieces)
-    found = [of_moment(each) for each in known.values() if each]
-    for piece in set(TOKEN.findall(plain)):
-        found += token(piece)
-    return found, set() if plain.isascii() else set(_CJK.findall(plain))
+    between.append(plain[done:])
+    return [of_moment(each) for each in known.values() if each], " ; ".join(between)
 
 
 def _prepared(text: str) -> str:
-    """NFKC with its letters as they were; grouped digits joined, signs marked, list numbers gone."""
-    text = _ISO_TIME.sub(" ", nfkc(text).replace("\u2212", "-"))
+    """Grouped digits joined, signs marked, list numbers gone."""
+    text = _ISO_TIME.sub(" ", text)
     text = _LIST.sub(_unlisted, text)
-    return _NEGATIVE.sub(SIGN, _GROUPED.sub(lambda match: match[0].replace(",", ""), text))
+    if "," in text:
+        text = _GROUPED.sub(lambda match: match[0].replace(",", ""), text)
+    return _NEGATIVE.sub(SIGN, text)
 
 
 def _unlisted(match: re.Match[str]) -> str:
@@ -72,8 +102,11 @@ _COLON: Final = (
     rf"|(?:(?<=[\n|;,(\[{{/])|^)\s{{0,4}}(?:[A-Za-z_]{{1,31}}|[{CJK}]{{1,8}})\s?:(?=\s?\S)"
 )
 _EQUALS: Final = rf"(?<![{_L}_.-])(?:[A-Za-z_][A-Za-z0-9_.-]{{0,60}}|[{CJK}]{{1,12}})\s?=(?!=)"
-_LABELS: Final = {False: re.compile(_COLON), True: re.compile(f"{_COLON}|{_EQUALS}")}
-"""By whether there is an equals sign at all: looking for one behind each word takes longer than all the rest."""
+_LABEL: Final = re.compile(_COLON)
+_ANY_LABEL: Final = re.compile(f"{_COLON}|{_EQUALS}")
+"""Only where there is an equals sign at all: looking for one behind each word takes longer than all the rest."""
+_REACH: Final = 90
+"""No label with a colon is longer."""
 _EDGE: Final = r":=|,;/()\[\]{}<>《》【】「」"
 _PAIR: Final = re.compile(f"(?:(?<=[{_EDGE}])|^) {{0,4}}([{CJK}]{{2}}) {{0,4}}(?=[{_EDGE}]|$)")
 _PROSE: Final = re.compile("[。!?]")
@@ -104,20 +137,44 @@ def content_fields(content: str) -> tuple[str, ...]:
     return (content,)
 
 
-def shown_in(content: str) -> tuple[list[Token], set[Key]]:
-    """The distinctive values that an Observation shows: tokens, and CJK runs of three or, as a whole field, of two."""
+def _unlabelled(text: str) -> str:
+    """The text without its keys. Where colons are few, labels are looked for around them only."""
+    if "=" in text:
+        return _ANY_LABEL.sub(lambda match: match[0][-1], text)
+    if text.count(":") * 2 * _REACH > len(text):
+        return _LABEL.sub(":", text)
+    kept: list[str] = []
+    done = 0
+    colon = text.find(":")
+    while colon >= 0:
+        label = _LABEL.search(text, max(done, colon - _REACH), colon + _REACH)
+        if label and label.start() < colon:
+            kept += text[done : label.start()], ":"
+            done = label.end()
+        colon = text.find(":", max(done, colon + 1))
+    return "".join((*kept, text[done:])) if kept else text
+
+
+def shown_in(content: str, wanted: Wanted | None = None) -> tuple[list[Token], set[Key]]:
+    """The distinctive values that an Observation shows: tokens, and CJK runs of three or, as a whole field, of two.
+
+    Where the `wanted` ones are told, words and runs that are not among them may be left out.
+    """
     found: list[Token] = []
     runs: set[Key] = set()
     for field in content_fields(content):
-        text = nfkc(field)
-        text = _LABELS["=" in text].sub(lambda match: match[0][-1], text)
-        seen, written = tokens(text)
-        found += [each for each in seen if each.shows]
-        runs |= grams(written, 3)
+        text = _unlabelled(nfkc(field))
+        seen, written = tokens(text, wanted)
+        found += [
+            each
+            for each in seen
+            if each.shows and (wanted is None or each.numbers or not wanted.keys.isdisjoint(each.shows))
+        ]
         if written:
+            runs |= grams(written, 3)
             lines = (line for line in text.split("\n") if not _PROSE.search(line))
             runs.update(f"c:{pair}" for line in lines for pair in _PAIR.findall(line))
-    return found, runs
+    return found, runs if wanted is None else runs & wanted.keys
 
 
 def shown(value: Json) -> frozenset[Key]:
@@ -130,16 +187,30 @@ def shown(value: Json) -> frozenset[Key]:
     return frozenset(keys)
 
 
-def asked(*texts: str) -> tuple[frozenset[Key], frozenset[tuple[Decimal, ...]]]:
+def asked(*texts: str) -> Asked:
     """What these texts ask for: the keys of all their tokens and CJK runs, and their numbers."""
+    if len(texts) == 1:
+        return _remembered(texts[0]) if len(texts[0]) <= _SHORT else _asked(texts[0])
+    found = tuple(map(asked, texts))
+    keys = frozenset[Key]().union(*(each for each, _ in found))
+    return keys, frozenset[tuple[Decimal, ...]]().union(*(each for _, each in found))
+
+
+def _asked(text: str) -> Asked:
     keys: set[Key] = set()
     numbers: set[tuple[Decimal, ...]] = set()
-    for text in texts:
-        found, runs = tokens(text)
-        keys |= grams(runs, 2) | grams(runs, 3)
-        keys.update(key for each in found for key in each.asks)
-        numbers.update(each.numbers for each in found if each.numbers)
+    found, runs = tokens(text)
+    keys |= grams(runs, 2) | grams(runs, 3)
+    for each in found:
+        keys.update(each.asks)
+        if each.numbers:
+            numbers.add(each.numbers)
     return frozenset(keys), frozenset(numbers)
+
+
+_SHORT: Final = 256
+_remembered: Final = lru_cache(maxsize=2048)(_asked)
+"""Inputs of calls, and what short answers say, come again and again."""
 
 
 def places(plain: str) -> Iterator[tuple[tuple[Key, ...], int, int]]:

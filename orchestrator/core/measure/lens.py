@@ -1,0 +1,95 @@
+"""What the entries of one run have in common, made once: the compiled names of its tools, and the labels of its samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Final, Generic, TypeVar
+
+from orchestrator.core.events import RunStarted
+from orchestrator.core.measure.errors import Notice
+from orchestrator.core.measure.gap import Said
+from orchestrator.core.measure.names import Names, ToolName, names
+from orchestrator.core.measure.series import OTHER, UNKNOWN
+from orchestrator.core.spec import ToolSpec
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_RUNS: Final = 4096
+_TOOLSETS: Final = 256
+
+
+class Remembered(Generic[K, V]):
+    """A function of immutable values, remembered by identity: what it is asked for has no hash, or a dear one. Keeps the last `most`."""
+
+    def __init__(self, make: Callable[[K], V], most: int) -> None:
+        self._make = make
+        self._most = most
+        self._kept: dict[int, tuple[K, V]] = {}
+
+    def __call__(self, key: K) -> V:
+        """The value of this very object."""
+        found = self._kept.get(id(key))
+        if found is None or found[0] is not key:
+            found = self._kept[id(key)] = (key, self._make(key))
+            if len(self._kept) > self._most:
+                self._kept.pop(next(iter(self._kept)), None)
+        return found[1]
+
+    def forget(self, key: K) -> None:
+        """It will not be asked for again."""
+        self._kept.pop(id(key), None)
+
+
+class TurnLabels:
+    """The labels of the samples of one model's turns. They are shared: nobody changes them."""
+
+    __slots__ = ("noticed", "pair", "said", "tokens", "turn")
+
+    def __init__(self, agent: str, protocol: str, model: str) -> None:
+        self.turn: Mapping[str, str] = {"agent": agent, "protocol": protocol, "model": model}
+        self.pair: Mapping[str, str] = {"agent": agent, "model": model}
+        self.said: Mapping[Said, Mapping[str, str]] = {said: {**self.turn, "result": said.value} for said in Said}
+        self.noticed: Mapping[Notice, Mapping[str, str]] = {
+            notice: {**self.turn, "result": notice.value} for notice in Notice
+        }
+        self.tokens: Mapping[str, Mapping[str, str]] = {
+            kind: {**self.pair, "type": kind} for kind in ("input", "output", "cached", "reasoning")
+        }
+
+
+_of_turn: Final = lru_cache(maxsize=1024)(TurnLabels)
+
+
+class Lens:
+    """One RunStarted as `measure` looks through it."""
+
+    __slots__ = ("agent", "known", "models", "name", "protocol")
+
+    def __init__(self, start: RunStarted) -> None:
+        self.name, self.protocol = start.agent.name, start.agent.protocol
+        self.agent: Mapping[str, str] = {"agent": self.name}
+        self.models = start.agent.models
+        self.known: Names = _named(start.tools)
+
+    def model(self, model: str) -> str:
+        """A model as a label: one that is not the agent's is OTHER."""
+        return model if model in self.models else OTHER
+
+    def tool(self, name: str) -> str:
+        """A tool as a label: one that is not offered is UNKNOWN."""
+        return name if name in self.known.registered else UNKNOWN
+
+    def turn(self, model: str) -> TurnLabels:
+        """The labels of a turn of this model."""
+        return _of_turn(self.name, self.protocol, self.model(model))
+
+
+def tool_names(specs: tuple[ToolSpec, ...]) -> tuple[ToolName, ...]:
+    """Tools as a text may name them."""
+    return tuple(ToolName(spec.name, spec.aliases, spec.common, spec.side_effect) for spec in specs)
+
+
+_named: Final = Remembered[tuple[ToolSpec, ...], Names](lambda specs: names(tool_names(specs)), _TOOLSETS)
+lens: Final = Remembered[RunStarted, Lens](Lens, _RUNS)
