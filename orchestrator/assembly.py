@@ -22,6 +22,7 @@ from orchestrator.core.decide import Wait, decide
 from orchestrator.core.events import Entry, RunStarted
 from orchestrator.core.run import Run, replay
 from orchestrator.core.spec import Language, Protocol, ToolSpec
+from orchestrator.egress import adopt
 from orchestrator.errors import ConfigError
 from orchestrator.model import EndpointModels
 from orchestrator.permission_settings import overridden, rules_of
@@ -208,7 +209,8 @@ def shipped_tools() -> Path:
 
 
 def make_toolbox(settings: Settings, observe: PolicyObserver = unobserved) -> Toolbox:
-    """The tools that the settings name, or the shipped ones."""
+    """The tools that the settings name, or the shipped ones; from here on tools reach what `egress` of the settings allows."""
+    adopt(settings.egress)
 
     def rules(spec: ToolSpec) -> Rules:
         limit = settings.tool_limits.get(spec.name)

@@ -20,6 +20,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from orchestrator.alerts.settings import AlertSettings, HookSettings
 from orchestrator.core.clean import mask
 from orchestrator.core.spec import AgentSpec, Language, Limits, Protocol
+from orchestrator.egress.settings import EgressSettings
 from orchestrator.errors import ConfigError
 from orchestrator.permission_settings import Permissions, ToolOverride
 from orchestrator.secret import secret
@@ -198,6 +199,7 @@ class Settings(BaseSettings):
     callback_key: SecretStr = SecretStr("")
     hooks: dict[str, HookSettings] = {}
     alerts: AlertSettings = AlertSettings()
+    egress: EgressSettings = EgressSettings()
     log_format: Literal["console", "json", "auto"] = "auto"
     log_level: Literal["debug", "info", "warning", "error"] = "warning"
 

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "orchestrator"
 
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors"}),
-    frozenset({"core", "secret", "traceparent"}),
+    frozenset({"core", "egress", "secret", "traceparent"}),
     frozenset({"alerts", "permission_settings"}),
     frozenset({"mcp_settings"}),
     frozenset({"cron", "process", "settings", "show", "log", "policy", "http", "providers", "tool"}),
@@ -148,7 +148,7 @@ def test_only_http_knows_the_http_client() -> None:
         for name in imports(path)
         if name.partition(".")[0] in {"httpx", "aiohttp", "httpx_aiohttp"}
     }
-    assert {unit(name) for name in knowing} <= {"http", "demo", "hooks", "client"}, knowing
+    assert {unit(name) for name in knowing} <= {"http", "egress", "demo", "hooks", "client"}, knowing
 
 
 def test_no_import_cycles() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 
-from orchestrator.tool import ToolError, tool
+from orchestrator.tool import ToolError, tool, web_client
 
 GEOCODING = "https://geocoding-api.open-meteo.com/v1/search"
 FORECAST = "https://api.open-meteo.com/v1/forecast"
@@ -34,7 +34,7 @@ async def get_weather(city: str) -> dict[str, Any]:
     """The weather now in a city, by its name in any language: temperature, condition, humidity, wind. 当前天气。"""
     if not city.strip():
         raise ToolError("INVALID_PARAM", "city must be a non-empty string")
-    async with httpx.AsyncClient(transport=transport, timeout=10.0) as http:
+    async with web_client("get_weather", inner=transport) as http:
         language = "zh" if any("\u4e00" <= char <= "\u9fff" for char in city) else "en"
         places = await get(
             http, GEOCODING, {"name": city.strip(), "count": "1", "language": language, "format": "json"}

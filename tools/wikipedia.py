@@ -1,7 +1,8 @@
 """Wikipedia, with the two actions of the ReAct paper's environment (arXiv:2210.03629, section 3.1), but stateless.
 
 `wikipedia_search` gives the first paragraph of a page or five similar titles; `wikipedia_lookup` gives the n-th sentence of
-a page that contains a keyword. Pages come from the MediaWiki action API, similar titles from its REST search.
+a page that contains a keyword. Pages come from the MediaWiki action API, similar titles from its REST search. Both go out as
+`wikipedia` (`[egress.tools.wikipedia]` of the settings).
 """
 
 import os
@@ -10,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from orchestrator.tool import ToolError, ToolResult, tool
+from orchestrator.tool import ToolError, ToolResult, tool, web_client
 
 WIKI = "https://en.wikipedia.org"
 # https://meta.wikimedia.org/wiki/User-Agent_policy: a name and a way to reach the operator.
@@ -57,11 +58,11 @@ async def wikipedia_lookup(title: str, keyword: str, nth: int = 1) -> dict[str, 
 def client() -> httpx.AsyncClient:
     """One client per call: no state is shared between runs."""
     contact = os.environ.get("ORCHESTRATOR_CONTACT", "operator of this installation")
-    return httpx.AsyncClient(
+    return web_client(
+        "wikipedia",
+        inner=transport,
         base_url=os.environ.get("ORCHESTRATOR_WIKI", WIKI),
         headers={"user-agent": USER_AGENT.format(contact=contact)},
-        timeout=10.0,
-        transport=transport,
     )
 
 

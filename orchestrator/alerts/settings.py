@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from orchestrator.alerts.load import load_rules
 from orchestrator.alerts.rule import Severity
 from orchestrator.core.spec import Language
+from orchestrator.egress.settings import HostGlob
 from orchestrator.secret import secret
 
 
@@ -16,6 +17,8 @@ class HookSettings(BaseModel):
     """One receiver. `url` holds the key of a WeCom robot or a Slack webhook, so it is a secret; `secret` signs a webhook.
 
     `key` is PagerDuty's routing key, `argv` the command. `severity` is the least that is told; at most `calls` a minute.
+    `private` lets it be in the operator's own networks; `proxy` reaches it through the environment's proxy, which then decides
+    where that is; `hosts` are globs that its name must match.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -29,6 +32,9 @@ class HookSettings(BaseModel):
     severity: Severity = "info"
     timeout: float = Field(default=10.0, gt=0)
     calls: int = Field(default=20, ge=1)
+    private: bool = False
+    proxy: bool = False
+    hosts: tuple[HostGlob, ...] = ("*",)
 
     @field_validator("url", "secret", "key", mode="before")
     @classmethod

@@ -179,7 +179,8 @@ async def _test(ctx: Context, name: str, rule: str | None) -> Exit:
 
 
 async def _serve(ctx: Context, name: str, host: str, port: int) -> None:
-    async with serving(name, _hook(ctx, name), host, port) as url:
+    loopback = ctx.settings.egress.loopback
+    async with serving(name, _hook(ctx, name), host, port, loopback=loopback) as url:
         say(url)
         sys.stdout.flush()
         await _until_stopped(asyncio.Event().wait())

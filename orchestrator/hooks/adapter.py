@@ -19,9 +19,9 @@ from orchestrator.alerts.settings import HookSettings
 from orchestrator.core.spec import Language
 from orchestrator.errors import CallError, ConfigError, Transient
 from orchestrator.hooks.card import WORDS, Card, line
-from orchestrator.hooks.posted import LARGEST_REPLY, divided
+from orchestrator.hooks.posted import divided, endpoint
 from orchestrator.hooks.wecom import MOST_BYTES, Wecom, markdown
-from orchestrator.http import Endpoint, Timeouts
+from orchestrator.http import Timeouts
 from orchestrator.policy import Ask, LimitRules, RetryRules, Rules, guard
 
 LARGEST_BODY: Final = 4 * 1024 * 1024
@@ -35,10 +35,10 @@ _UNSHOWN: Final = frozenset({"alertname", "severity", "rule", "job"})
 class Robot:
     """Posts texts to a group robot, behind the same policies as a hook."""
 
-    def __init__(self, name: str, given: HookSettings) -> None:
+    def __init__(self, name: str, given: HookSettings, *, loopback: bool = False) -> None:
         base, path = divided(given.url.get_secret_value(), f"hooks.{name}.url")
         self._dialect = Wecom(path, Wording(given.language))
-        self._endpoint = Endpoint(base, limit=LARGEST_REPLY)
+        self._endpoint = endpoint(base, given, loopback=loopback)
         self._timeouts = Timeouts(connect=given.timeout, first_token=None, between_tokens=None, whole=given.timeout)
         limit = LimitRules(at_once=1, calls=given.calls, window=60.0)
         rules = Rules(timeout=given.timeout + 1.0, retry=_RETRY, breaker=None, limit=limit)
@@ -148,11 +148,13 @@ def _texts(value: object) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def serving(name: str, given: HookSettings, host: str, port: int) -> AsyncIterator[str]:
-    """Serve while the block lasts; gives the URL. ConfigError when the hook is no robot or the address cannot be had."""
+async def serving(
+    name: str, given: HookSettings, host: str, port: int, *, loopback: bool = False
+) -> AsyncIterator[str]:
+    """Serve while the block lasts; gives the URL. `loopback`: the robot may be on this machine. ConfigError when the hook is no robot or the address cannot be had."""
     if given.kind != "wecom":
         raise ConfigError(f'hooks.{name} is of kind {given.kind}; the adapter posts to a robot: kind = "wecom"')
-    robot = Robot(name, given)
+    robot = Robot(name, given, loopback=loopback)
     runner = web.AppRunner(Adapter(robot, given.language, given.secret.get_secret_value()).app(), access_log=None)
     await runner.setup()
     try:

@@ -11,11 +11,10 @@ from orchestrator.alerts.settings import HookSettings
 from orchestrator.errors import ConfigError
 from orchestrator.hooks.command import Command
 from orchestrator.hooks.pagerduty import EVENTS, PagerDuty
-from orchestrator.hooks.posted import LARGEST_REPLY, Dialect, Posted, divided
+from orchestrator.hooks.posted import Dialect, Posted, divided, endpoint
 from orchestrator.hooks.slack import Slack
 from orchestrator.hooks.webhook import Webhook
 from orchestrator.hooks.wecom import Wecom
-from orchestrator.http import Endpoint
 from orchestrator.policy import Ask, LimitRules, RetryRules, Rules, guard
 from orchestrator.settings import Settings
 
@@ -83,8 +82,8 @@ def make_hook(name: str, given: HookSettings, settings: Settings, clock: Callabl
         return Hook(name, Command(given.argv, wording, given.timeout), rules, given.severity)
     url = given.url.get_secret_value() or (EVENTS if given.kind == "pagerduty" else "")
     base, path = divided(url, f"hooks.{name}.url")
-    endpoint = Endpoint(base, limit=LARGEST_REPLY)
-    posted = Posted(endpoint, _dialect(name, given, path, wording), given.timeout, clock)
+    way = endpoint(base, given, loopback=settings.egress.loopback)
+    posted = Posted(way, _dialect(name, given, path, wording), given.timeout, clock)
     return Hook(name, posted, rules, given.severity)
 
 

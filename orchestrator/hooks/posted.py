@@ -6,9 +6,14 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
+import aiohttp
+from yarl import URL
+
 from orchestrator.alerts import Notification
+from orchestrator.alerts.settings import HookSettings
+from orchestrator.egress import Rules, session
 from orchestrator.errors import ConfigError, RateLimited, Rejected, Unauthorised, Unavailable
-from orchestrator.http import Endpoint, Timeouts
+from orchestrator.http import Connections, Endpoint, Timeouts
 from orchestrator.policy import Ask
 from orchestrator.providers.wire import Reply, Request
 
@@ -45,6 +50,29 @@ class Posted:
     async def close(self) -> None:
         """Close the connections."""
         await self._endpoint.close()
+
+
+def endpoint(base: str, given: HookSettings, *, loopback: bool) -> Endpoint:
+    """The way to a hook: to public addresses, unless its settings or the switch for development say otherwise; any port."""
+    if given.proxy:
+        return Endpoint(base, limit=LARGEST_REPLY)
+    rules = Rules(given.hosts, ports=None, loopback=loopback, private=given.private, connect=given.timeout)
+    return Endpoint(base, limit=LARGEST_REPLY, connections=_Outward(URL(base), rules))
+
+
+class _Outward(Connections):
+    """An Endpoint's connections through the egress, past any proxy. Time and size are the Endpoint's business."""
+
+    def __init__(self, url: URL, rules: Rules) -> None:
+        super().__init__(url)
+        self._proxy = self._proxy_auth = None
+        self._rules = rules
+
+    def session(self) -> aiohttp.ClientSession:
+        """As the Endpoint's own."""
+        if self._session is None:
+            self._session = session(self._rules)
+        return self._session
 
 
 def divided(url: str, place: str) -> tuple[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from orchestrator.alerts.settings import AlertSettings, HookSettings
+from orchestrator.egress import EgressSettings
 from orchestrator.hooks import Hook, make_hook
 from orchestrator.settings import Settings
 from tests.alerts.make import Receiver, note, receiving
@@ -16,7 +17,7 @@ CONSOLE = "https://console.example/runs/{run}"
 
 def hook(name: str = "it", **given: Any) -> Hook:
     alerts = AlertSettings(console=CONSOLE, runbook="https://runbook.example/")
-    settings = Settings(hooks={name: HookSettings(**given)}, alerts=alerts)
+    settings = Settings(hooks={name: HookSettings(**given)}, alerts=alerts, egress=EgressSettings(loopback=True))
     return make_hook(name, settings.hooks[name], settings, clock=lambda: 1_700_000_300.0)
 
 

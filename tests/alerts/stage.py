@@ -161,6 +161,7 @@ async def place(folder: Path) -> AsyncIterator[Place]:
             "models": moods.models(),
             "agents": moods.agents(),
             "hooks": {"robot": {"kind": "wecom", "url": f"{robot.url}/send?key=k", "calls": 600}},
+            "egress": {"loopback": True},
             "worker": {"beat": 0.5, "lease": 5.0},
         }
         settings = Settings.model_validate(given | {"store": f"sqlite:///{folder}/orchestrator.db"})

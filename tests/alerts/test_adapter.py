@@ -60,7 +60,7 @@ SENT: dict[str, Any] = {
 async def adapter(**given: Any) -> AsyncIterator[tuple[Receiver, str]]:
     async with receiving() as robot:
         settings = HookSettings(kind="wecom", url=SecretStr(robot.url + "/send?key=k"), **given)
-        async with serving("robot", settings, "127.0.0.1", 0) as url:
+        async with serving("robot", settings, "127.0.0.1", 0, loopback=True) as url:
             yield robot, url
 
 

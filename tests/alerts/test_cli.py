@@ -32,6 +32,8 @@ argv = ["true"]
 [hooks.theirs]
 kind = "command"
 argv = ["false"]
+[egress]
+loopback = true
 [alerts]
 every = 0.2
 [alerts.rules.thought_action_gap]

@@ -74,6 +74,7 @@ async def test_the_built_in_monitor_tells_the_same_with_no_prometheus() -> None:
         moods, robot = await stack.enter_async_context(moody()), await stack.enter_async_context(receiving())
         hooks = {"robot": {"kind": "wecom", "url": f"{robot.url}/send?key=k"}}
         given = {"models": moods.models(), "agents": moods.agents(), "hooks": hooks, "store": "memory"}
+        given |= {"egress": {"loopback": True}}
         settings = Settings.model_validate(given)
         store = await stack.enter_async_context(MemoryStore())
         models = await stack.enter_async_context(EndpointModels(settings))
@@ -123,6 +124,7 @@ async def test_a_worker_with_the_monitor_in_it_tells_the_robot_and_hands_over_th
             "models": moods.models(),
             "agents": moods.agents(),
             "hooks": {"robot": {"kind": "wecom", "url": f"{robot.url}/send?key=k"}},
+            "egress": {"loopback": True},
             "worker": {"beat": 0.5, "lease": 5.0, "monitor": True},
             "alerts": {"every": 0.3, "rules": {rule: {"minimum": 5, "for": 0} for rule, _ in EXPECTED}},
         }
