@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.console.view import Call, Turn, View, ruling, text_of
+from orchestrator.console.view import Call, Ruling, Turn, View, ruling, text_of
 from orchestrator.console.waterfall import Kind, Part, Row, tries
 from orchestrator.core.events import (
     Action,
@@ -26,6 +26,7 @@ from orchestrator.core.measure import (
     thought_actions,
     turn_text,
 )
+from orchestrator.core.permission import POLICY
 from orchestrator.core.run import Run, evolve
 from orchestrator.errors import IllegalEvent
 from orchestrator.show import earlier, plain
@@ -64,9 +65,10 @@ class _Reader:
         match entry.event:
             case ModelTurn() as turn:
                 self._turned(shown, turn, at)
-            case ActionStarted(id=action_id):
-                self._begun[action_id] = at
+            case ActionStarted() as begun:
+                self._started(shown.run, begun, at)
             case Observation() as seen:
+                self._calls[seen.id].outside = shown.run.from_outside(seen)
                 self._observed(seen, at)
             case Waiting() as waiting:
                 self._waiting(waiting, at)
@@ -131,8 +133,17 @@ class _Reader:
             for missed in error_observations(before, now, self._tools, start.goal):
                 self._calls[missed.id].noticed = missed.result.value
 
+    def _started(self, run: Run, begun: ActionStarted, at: float) -> None:
+        self._begun[begun.id] = at
+        if begun.rule:
+            rules = {rule.name: rule.reason for rule in run.start.permissions}
+            why = f"{begun.rule}: {rules.get(begun.rule, '')}".rstrip(": ")
+            self._calls[begun.id].rulings.append(Ruling("allow", POLICY, plain(why)))
+
     def _waiting(self, waiting: Waiting, at: float) -> None:
         self._calls[waiting.id].waiting = waiting
+        if waiting.reason == "approval":
+            self._calls[waiting.id].rulings.append(Ruling("ask", POLICY, plain(waiting.why)))
         begun = self._begun.get(waiting.id)
         if begun is not None and waiting.id not in self._waits:
             self._rows[waiting.id].parts.append(_part("tool", begun, at))

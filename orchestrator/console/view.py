@@ -50,7 +50,7 @@ class Ruling:
 class Call:
     """An Action and what became of it. `said`: does the Thought name it (match, gap, unstated)? `noticed`: was its error?
 
-    `rests`: the answer rests on its Observation.
+    `rests`: the answer rests on its Observation, which is from `outside` when its tool is not trusted.
     """
 
     id: str
@@ -66,6 +66,7 @@ class Call:
     tried: Sequence[Attempt] = ()
     noticed: str = ""
     rests: bool = False
+    outside: bool = False
     running: bool = False
 
 
@@ -120,6 +121,11 @@ class View:
     def failed(self, noticed: str) -> list[Call]:
         """The failed calls of which the model took notice (propagated), took none (ignored), or said nothing (unstated)."""
         return [call for call in self.errors if call.noticed == noticed]
+
+    @property
+    def untrusted(self) -> bool:
+        """The answer rests on text from outside."""
+        return any(call.rests and call.outside for turn in self.turns for call in turn.calls)
 
     @property
     def asked(self) -> list[Call]:

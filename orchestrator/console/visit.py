@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from urllib.parse import parse_qs, quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import escape
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -16,12 +17,16 @@ from orchestrator.api.auth import Principal
 from orchestrator.api.operation import body_of
 from orchestrator.api.problems import Problem
 from orchestrator.api.service import Service
+from orchestrator.assembly import secrets_of
 from orchestrator.console.waterfall import clock
 from orchestrator.console.words import preferred, words
+from orchestrator.core.clean import MASK
 from orchestrator.show import plain, when
 
 HERE = Path(__file__).parent
 LARGEST_FORM = 256 * 1024
+TELLING = 8
+"""Characters of a configured secret that is looked for in whole pages; traces were masked when they were written."""
 YEAR = 365 * 86_400
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -78,6 +83,9 @@ class Visit:
             "path": self.request.url.path,
         }
         text = _pages.get_template(template).render({**common, **values})
+        for secret in secrets_of(self.service.settings):
+            if len(secret) >= TELLING:
+                text = text.replace(str(escape(secret)), MASK)
         body = text.encode("utf-8", "replace")
         response = Response(body, status, {"Content-Security-Policy": POLICY}, "text/html")
         if self.request.query_params.get("lang") in {"en", "zh"}:

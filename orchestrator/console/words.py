@@ -94,6 +94,8 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "ignored": ("ignored", "被忽略"),
     "rests": ("the answer rests on this", "回答的依据"),
     "rests_on": ("Rests on", "回答依据"),
+    "outside": ("from outside", "外部内容"),
+    "untrusted": ("The answer rests on text from outside.", "回答依据了外部内容。"),
     "no_rests": ("no Observation", "没有 Observation"),
     "allow": ("allowed", "允许"),
     "ask": ("asks a person", "需人工审批"),
