@@ -1,13 +1,14 @@
 """/healthz, /readyz and /metrics, served from a thread of its own: a stuck event loop can still be seen from outside.
 
-`/healthz` says that the process lives, `/readyz` whether it should be given work (503 and the reason otherwise), `/metrics` is
+`/healthz` says that the process lives, `/readyz` whether it should be given work (503 and the reason otherwise) and which tools it
+does without for now, `/metrics` is
 Prometheus's text format or OpenMetrics (with exemplars), rendered off the loop. Everything else is 404; nothing is written, no body is read.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -35,13 +36,20 @@ def default(accept: str) -> tuple[bytes, str]:
     return encode(REGISTRY), kind
 
 
+Absent = Callable[[], Mapping[str, str]]
+"""What is configured and not there now, and why: no reason to give no work. Called from another thread."""
+
+
 @contextmanager
-def serve(host: str, port: int, problem: Problem, metrics: Render = default) -> Iterator[str]:
+def serve(
+    host: str, port: int, problem: Problem, metrics: Render = default, absent: Absent = dict
+) -> Iterator[str]:
     """Serve while the block lasts; gives the URL. Port 0 takes a free one. ConfigError when the address cannot be had."""
 
     class Handler(_Handler):
         asked = staticmethod(problem)
         rendered = staticmethod(metrics)
+        missed = staticmethod(absent)
 
     try:
         server = _Server((host, port), Handler)
@@ -73,6 +81,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "orchestrator", ""
     asked: Problem
     rendered: Render
+    missed: Absent
 
     def do_GET(self) -> None:
         """Answer one of the three paths."""
@@ -82,7 +91,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/readyz":
             problem = self.asked()
             status = HTTPStatus.OK if problem is None else HTTPStatus.SERVICE_UNAVAILABLE
-            self._say(status, f"{problem or 'ready'}\n".encode())
+            missed = "".join(f"not here: {name}: {why}\n" for name, why in self.missed().items())
+            self._say(status, f"{problem or 'ready'}\n{missed}".encode())
         elif path == "/metrics":
             self._say(HTTPStatus.OK, *self.rendered(self.headers.get("Accept", "")))
         else:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from orchestrator.core.events import RunStarted
+from orchestrator.core.spec import ToolSpec
 
 __all__ = ["Depth", "DispatchRules", "Dispatcher", "Job", "Slice", "Submitted", "needs_of"]
 
@@ -156,5 +157,12 @@ class DispatchRules:
 
 def needs_of(first: RunStarted) -> frozenset[str]:
     """What a worker must have to drive this run, by the versions in its first event: the `needs` of its Job."""
-    tools = (f"tool:{tool.name}@{tool.version}" for tool in first.tools)
-    return frozenset((f"agent:{first.agent.name}@{first.agent.version}", *tools))
+    return frozenset((f"agent:{first.agent.name}@{first.agent.version}", *map(need_of, first.tools)))
+
+
+def need_of(tool: ToolSpec) -> str:
+    """What a worker must have for one tool. Of a tool of an MCP server: the server in its settings, whether it is up or not, for
+    the run is told what it cannot call."""
+    prefix, _, rest = tool.name.partition("__")
+    server, mark, _ = rest.partition("__")
+    return f"mcp:{server}" if prefix == "mcp" and mark else f"tool:{tool.name}@{tool.version}"

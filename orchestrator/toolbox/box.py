@@ -52,7 +52,8 @@ class Toolbox:
         self._guarded: Mapping[str, Guarded[Invocation, Settled]] = {}
         self.specs: tuple[ToolSpec, ...] = ()
         self.absent: dict[str, str] = {}
-        """What is configured and not here now (an MCP server, a tool of one), and why; kept by whoever brings the tools."""
+        """What is configured and not here now, and why, by a tool's name or by what the names of several begin with (an MCP
+        server's, `mcp__NAME__`). Kept by whoever brings the tools."""
         self.join(tools)
 
     @classmethod
@@ -153,6 +154,9 @@ class Toolbox:
         return called(action, said, self._clock(), tuple(ask.attempts), round(loop.time() - begun, 6))
 
     def _unknown(self, name: str) -> str:
+        why = next((why for begins, why in self.absent.items() if name.startswith(begins)), None)
+        if why is not None:
+            return f"{name[:80]!r} is not here now: {why}"
         known = list(self._tools)
         more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
         return f"there is no tool {name[:80]!r}; the tools are: {', '.join(known[:_LISTED]) or 'none'}{more}"
