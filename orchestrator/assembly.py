@@ -13,11 +13,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
-from urllib.parse import unquote, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator.core.clean import mask
+from orchestrator.core.clean import hidden, hide, mask
 from orchestrator.core.decide import Wait, decide
 from orchestrator.core.events import Entry, RunStarted
 from orchestrator.core.run import Run, replay
@@ -29,6 +28,7 @@ from orchestrator.permission_settings import overridden, rules_of
 from orchestrator.policy import Incident, LimitRules, Price, Rules, price_of, unobserved
 from orchestrator.policy import Observer as PolicyObserver
 from orchestrator.runner import Listener, Observer, Ports, drive
+from orchestrator.secret import secrets_in
 from orchestrator.settings import Settings, limits_of
 from orchestrator.stores import Store
 from orchestrator.stores.memory import MemoryStore
@@ -123,15 +123,16 @@ def started(settings: Settings, offered: Sequence[ToolSpec], request: RunRequest
     for name in models:
         price_of(name, prices, money=limits.max_cost)
     names = settings.agents[request.agent].tools if request.tools is None else request.tools
+    known = secrets_of(settings)
     return RunStarted(
-        request.goal,
-        spec,
+        hide(request.goal, known),
+        replace(spec, instructions=hide(spec.instructions, known)),
         limits,
         chosen(offered, names),
         tenant=request.tenant,
         run_kind=request.run_kind,
         min_steps=request.min_steps,
-        labels=request.labels,
+        labels=hidden(request.labels, known),
         boundary=_letters(secrets.randbits(60), 12),
         permissions=rules_of(settings.permissions),
     )
@@ -226,19 +227,8 @@ def make_toolbox(settings: Settings, observe: PolicyObserver = unobserved) -> To
 
 
 def secrets_of(settings: Settings) -> tuple[str, ...]:
-    """Every configured secret, to be masked in logs and Observations."""
-    keys = [model.api_key.get_secret_value() for model in settings.models.values()]
-    own = (*keys, settings.callback_key.get_secret_value(), *_passwords(settings.store))
-    return (*filter(None, own), *(each for hook in settings.hooks.values() for each in hook.secrets))
-
-
-def _passwords(url: str) -> tuple[str, ...]:
-    """The password in a URL, as it is written there and as it is meant."""
-    try:
-        written = urlsplit(url).password or ""
-    except ValueError:
-        return ()
-    return tuple(dict.fromkeys((written, unquote(written))))
+    """Every configured secret, to be hidden wherever something is stored or shown."""
+    return secrets_in(settings)
 
 
 @asynccontextmanager

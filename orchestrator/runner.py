@@ -30,6 +30,7 @@ from orchestrator.core.events import (
 from orchestrator.core.guard import facts_in_thought
 from orchestrator.core.prompt import Delta
 from orchestrator.core.run import Run, evolve, replay
+from orchestrator.core.secrecy import concealed
 from orchestrator.errors import CallError, Conflict, IllegalEvent, StoreError
 from orchestrator.model import Model, Models
 from orchestrator.policy.budget import OUT_OF_BUDGET
@@ -179,6 +180,7 @@ class Session:
             detail = mask(error.message, self.ports.secrets)
             await self.record(RunEnded(outcome, code=error.code, detail=detail, attempts=error.attempts))
             return
+        turn = concealed(turn, self.ports.secrets)
         if not any(step.observations for step in run.steps):
             turn = facts_in_thought(turn, run.start.goal)
         await self._turned(turn)

@@ -112,7 +112,7 @@ def hide(text: str, secrets: tuple[str, ...]) -> str:
 def hidden(value: Any, secrets: tuple[str, ...]) -> Any:
     """A value of any depth without the secrets: the very same one if there are none in it, else rebuilt of dicts and lists."""
     within = net(secrets)
-    return _hidden(value, within) if any(within.holds(text) for text in _texts(value)) else value
+    return _hidden(value, within) if any(within.holds(text) for text in texts(value)) else value
 
 
 def _hidden(value: Any, within: Net) -> Any:
@@ -125,16 +125,17 @@ def _hidden(value: Any, within: Net) -> Any:
     return value
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts(value: Any) -> Iterator[str]:
+    """Every string in a value of any depth, keys too."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for key, each in value.items():
-            yield from _texts(key)
-            yield from _texts(each)
+            yield from texts(key)
+            yield from texts(each)
     elif isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         for each in value:
-            yield from _texts(each)
+            yield from texts(each)
 
 
 def _escaped(secret: str) -> Iterator[tuple[str, str]]:
