@@ -53,7 +53,7 @@ chaos-real: setup  ## the same with real processes: SIGKILL, SIGSTOP, PostgreSQL
 
 lock: setup  ## pin the newest allowed dependencies, with hashes
 	$(PY) -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-	  --extra api --extra otel --extra uvloop --extra postgres --group dev --output-file requirements.lock pyproject.toml
+	  --extra api --extra otel --extra uvloop --extra postgres --extra mcp --group dev --output-file requirements.lock pyproject.toml
 
 clean:  ## remove everything that can be made again
 	rm -rf .venv .venv-deploy build dist var .mypy_cache .ruff_cache .pytest_cache .hypothesis
