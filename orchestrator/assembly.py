@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, overload
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -226,6 +226,40 @@ def make_toolbox(settings: Settings, observe: PolicyObserver = unobserved) -> To
     return Toolbox(tools, threads=settings.tool_threads, rules=rules, observe=observe)
 
 
+@asynccontextmanager
+async def open_toolbox(settings: Settings, observe: PolicyObserver = unobserved) -> AsyncIterator[Toolbox]:
+    """The tools that the settings name, and those of the MCP servers, which are connected while the block lasts. A server that
+    is down does not hold this up: its tools join when it is back, and `absent` of the toolbox says so until then."""
+    toolbox = make_toolbox(settings, observe)
+    if not settings.mcp:
+        yield toolbox
+        return
+    try:
+        from orchestrator.mcp.servers import open_servers  # noqa: PLC0415  an extra
+    except ImportError as error:
+        name = next(iter(settings.mcp))
+        raise ConfigError(f"[mcp.{name}] needs the extra: pip install 'orchestrator[mcp]' ({error})") from error
+    async with open_servers(settings.mcp, settings.egress, toolbox):
+        yield toolbox
+
+
+class Offered(Sequence[ToolSpec]):
+    """The tools of a toolbox as they are whenever one looks."""
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+
+    @overload
+    def __getitem__(self, index: int) -> ToolSpec: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[ToolSpec]: ...
+    def __getitem__(self, index: int | slice) -> ToolSpec | Sequence[ToolSpec]:
+        return self._toolbox.specs[index]
+
+    def __len__(self) -> int:
+        return len(self._toolbox.specs)
+
+
 def secrets_of(settings: Settings) -> tuple[str, ...]:
     """Every configured secret, to be hidden wherever something is stored or shown."""
     return secrets_in(settings)
@@ -245,9 +279,12 @@ async def open_ports(  # noqa: PLR0913  each is one part
     async with EndpointModels(settings, observe=partial(observe, "model")) as models:
         kept = store or await _opened(settings.store)
         try:
-            box = toolbox or make_toolbox(settings, partial(observe, "tool"))
-            ports = Ports(kept, models, box, observers, secrets=secrets_of(settings))
-            yield ports if listener is None else replace(ports, listener=listener)
+            async with AsyncExitStack() as stack:
+                box = toolbox
+                if box is None:
+                    box = await stack.enter_async_context(open_toolbox(settings, partial(observe, "tool")))
+                ports = Ports(kept, models, box, observers, secrets=secrets_of(settings))
+                yield ports if listener is None else replace(ports, listener=listener)
         finally:
             if store is None:
                 await kept.close()

@@ -22,6 +22,7 @@ from orchestrator.core.clean import mask
 from orchestrator.core.spec import AgentSpec, Language, Limits, Protocol
 from orchestrator.egress.settings import EgressSettings
 from orchestrator.errors import ConfigError
+from orchestrator.mcp_settings import McpName, McpSettings
 from orchestrator.permission_settings import Permissions, ToolOverride
 from orchestrator.secret import secret
 
@@ -200,6 +201,7 @@ class Settings(BaseSettings):
     hooks: dict[str, HookSettings] = {}
     alerts: AlertSettings = AlertSettings()
     egress: EgressSettings = EgressSettings()
+    mcp: dict[McpName, McpSettings] = {}
     log_format: Literal["console", "json", "auto"] = "auto"
     log_level: Literal["debug", "info", "warning", "error"] = "warning"
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 from orchestrator.api.auth import Gate, is_loopback
 from orchestrator.api.problems import SOON, Problem
 from orchestrator.api.tokens import TokenFile
-from orchestrator.assembly import make_toolbox, secrets_of
+from orchestrator.assembly import Offered, open_toolbox, secrets_of
 from orchestrator.core.spec import ToolSpec
 from orchestrator.dispatch import Dispatcher
 from orchestrator.inbox import Inbox
@@ -59,7 +59,7 @@ class Service:
     inbox: Inbox
     settings: Settings
     gate: Gate
-    specs: tuple[ToolSpec, ...] = ()
+    specs: Sequence[ToolSpec] = ()
     clock: Callable[[], float] = time.time
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     followers: Followers = field(default_factory=Followers)
@@ -71,4 +71,5 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
     gate = Gate(TokenFile(settings.api.tokens), loopback=is_loopback(settings.api.host))
     async with open_queue(settings) as (store, dispatcher):
         inbox = Inbox(store, dispatcher, key=callback_key(settings), secrets=secrets_of(settings))
-        yield Service(store, dispatcher, inbox, settings, gate, tuple(make_toolbox(settings).specs))
+        async with open_toolbox(settings) as toolbox:
+            yield Service(store, dispatcher, inbox, settings, gate, Offered(toolbox))

@@ -11,7 +11,7 @@ from importlib.metadata import version as installed
 
 import typer
 
-from orchestrator.assembly import make_store, make_toolbox
+from orchestrator.assembly import make_store, open_toolbox
 from orchestrator.cli.context import Context, context, say, say_json, spin
 from orchestrator.cli.exits import Exit
 from orchestrator.cli.run import AsJson
@@ -72,7 +72,8 @@ async def _checks(ctx: Context) -> AsyncIterator[Check]:
         return
     yield Check("settings", ok=True, detail=f"{len(settings.agents)} agents, {len(settings.models)} models")
     yield await _store(settings)
-    yield _tools(settings)
+    for check in await _tools(settings):
+        yield check
     if not settings.models:
         yield Check("models", ok=False, detail="none: set OPENAI_BASE_URL and OPENAI_MODEL (or the ANTHROPIC_ ones)")
     async with EndpointModels(settings) as models:
@@ -90,12 +91,19 @@ async def _store(settings: Settings) -> Check:
     return Check("store", ok=True, detail=f"{place}, newest run {newest[0].run_id if newest else 'none yet'}")
 
 
-def _tools(settings: Settings) -> Check:
+async def _tools(settings: Settings) -> list[Check]:
+    """The tools, and what of the MCP servers is not there."""
     try:
-        specs = make_toolbox(settings).specs
+        async with open_toolbox(settings) as toolbox:
+            specs, absent = toolbox.specs, dict(toolbox.absent)
     except OrchestratorError as error:
-        return Check("tools", ok=False, detail=str(error))
-    return Check("tools", ok=bool(specs), detail=f"{len(specs)}: {', '.join(spec.name for spec in specs)}")
+        return [Check("tools", ok=False, detail=str(error))]
+    found = Check("tools", ok=bool(specs), detail=f"{len(specs)}: {', '.join(spec.name for spec in specs)}")
+    unasked = tuple(f"mcp__{name}__" for name, server in settings.mcp.items() if server.tools == "*")
+    return [
+        found,
+        *(Check(name, name.startswith(unasked) and name not in unasked, why) for name, why in absent.items()),
+    ]
 
 
 async def _model(models: EndpointModels, settings: Settings, name: str) -> Check:

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from orchestrator.assembly import RunRequest, make_toolbox, new_run_id, secrets_of, started
+from orchestrator.assembly import RunRequest, new_run_id, open_toolbox, secrets_of, started
 from orchestrator.cli.batch import read
 from orchestrator.cli.context import Context, context, say, say_json, spin
 from orchestrator.cli.run import (
@@ -188,7 +188,8 @@ def schedule(typed: typer.Context, *, as_json: AsJson = False) -> None:
 
 
 async def _submit(ctx: Context, asked: list[tuple[str | None, RunRequest]], due: float, priority: int) -> None:
-    offered = make_toolbox(ctx.settings).specs
+    async with open_toolbox(ctx.settings) as toolbox:
+        offered = toolbox.specs
     firsts = [(key, started(ctx.settings, offered, request)) for key, request in asked]
     async with open_queue(ctx.settings) as (_, dispatcher):
         for start in range(0, len(firsts), TOGETHER):

@@ -11,12 +11,12 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.assembly import chosen, make_toolbox, new_run_id, secrets_of
+from orchestrator.assembly import chosen, new_run_id, open_toolbox, secrets_of
 from orchestrator.cli.context import Context, context, say, say_json, spin
 from orchestrator.cli.exits import Exit
 from orchestrator.cli.run import AsJson
 from orchestrator.core.events import Action
-from orchestrator.core.spec import Limits
+from orchestrator.core.spec import Limits, ToolSpec
 from orchestrator.errors import ConfigError
 from orchestrator.show import plain
 from orchestrator.toolbox import Called
@@ -29,7 +29,7 @@ ToolName = Annotated[str, typer.Argument(metavar="NAME", help="As `tools list` p
 @app.command("list")
 def list_tools(typed: typer.Context, *, as_json: AsJson = False) -> None:
     """All tools: which may be repeated, which have an effect, and what each is for."""
-    specs = make_toolbox(context(typed).settings).specs
+    specs, absent = spin(_looked(context(typed)))
     if as_json:
         say_json([asdict(spec) for spec in specs])
         return
@@ -41,12 +41,14 @@ def list_tools(typed: typer.Context, *, as_json: AsJson = False) -> None:
         first = next(iter(plain(spec.description).strip().splitlines()), "")
         table.add_row(Text(spec.name, "bold"), f"{spec.timeout:g} s", ", ".join(marks), Text(first))
     context(typed).out.print(table)
+    for name, why in absent.items():
+        context(typed).err.print(f"not here: {name}: {why}", style="yellow")
 
 
 @app.command()
 def schema(typed: typer.Context, name: ToolName) -> None:
     """The JSON Schema of a tool's input."""
-    (spec,) = chosen(make_toolbox(context(typed).settings).specs, (name,))
+    (spec,) = chosen(spin(_looked(context(typed)))[0], (name,))
     say_json(spec.schema)
 
 
@@ -74,15 +76,21 @@ def parse(text: str) -> dict[str, Any]:
     return value
 
 
+async def _looked(ctx: Context) -> tuple[tuple[ToolSpec, ...], dict[str, str]]:
+    """The tools that are there, and what is not."""
+    async with open_toolbox(ctx.settings) as toolbox:
+        return toolbox.specs, dict(toolbox.absent)
+
+
 async def _call(ctx: Context, name: str, given: dict[str, Any], *, as_json: bool, raw: bool) -> Exit:
     settings = ctx.settings
-    toolbox = make_toolbox(settings)
-    chosen(toolbox.specs, (name,))
     run_id = new_run_id(time.time())
     about = CallContext(run_id, "1.0", f"{run_id}:1.0")
-    called = await toolbox.call(
-        Action("1.0", name, given), context=about, limit=Limits().observation_chars, secrets=secrets_of(settings)
-    )
+    async with open_toolbox(settings) as toolbox:
+        chosen(toolbox.specs, (name,))
+        called = await toolbox.call(
+            Action("1.0", name, given), context=about, limit=Limits().observation_chars, secrets=secrets_of(settings)
+        )
     return _printed(called, as_json=as_json, raw=raw)
 
 

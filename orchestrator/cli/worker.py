@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from orchestrator import health, process
-from orchestrator.assembly import open_ports, secrets_of
+from orchestrator.assembly import Offered, open_ports, secrets_of
 from orchestrator.cli.context import Context, context
 from orchestrator.dispatch import Dispatcher
 from orchestrator.hooks import make_hooks
@@ -64,7 +64,9 @@ async def run_worker(ctx: Context, settings: Settings) -> Ending:
         metrics = Metrics()
         spans = stack.enter_context(tracing(settings, secrets_of(settings)))
         opened = await stack.enter_async_context(
-            open_ports(settings, store=store, observers=(log_entry, metrics.observe, *spans), observe=metrics.incidents.observe)
+            open_ports(
+                settings, store=store, observers=(log_entry, metrics.observe, *spans), observe=metrics.incidents.observe
+            )
         )
         key = callback_key(settings)
         ports = replace(
@@ -79,14 +81,20 @@ async def run_worker(ctx: Context, settings: Settings) -> Ending:
         metrics.expect(settings, offered)
         metrics.registry.register(WorkerCollector(working, dog))
         url = stack.enter_context(
-            health.serve(settings.worker.host, settings.worker.port, lambda: problem(working, dog), metrics.render)
+            health.serve(
+                settings.worker.host,
+                settings.worker.port,
+                lambda: problem(working, dog),
+                metrics.render,
+                lambda: dict(ports.toolbox.absent),
+            )
         )
         if settings.worker.monitor:
             await stack.enter_async_context(monitoring(ctx, settings, store, dispatcher))
         stack.enter_context(signals(working.stop))
         place = settings.store.rpartition("@")[2]
         ctx.err.print(f"worker {dispatcher.worker[:8]} takes runs from {place}; {url}/readyz", style="bold")
-        return await _both(working, scheduling(dispatcher, settings, offered, ports.clock))
+        return await _both(working, scheduling(dispatcher, settings, Offered(ports.toolbox), ports.clock))
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from orchestrator.assembly import make_store
 from orchestrator.core.spec import ToolSpec
-from orchestrator.dispatch import Dispatcher, DispatchRules
+from orchestrator.dispatch import Dispatcher, DispatchRules, need_of
 from orchestrator.dispatch.memory import MemoryDispatcher
 from orchestrator.errors import ConfigError
 from orchestrator.settings import Settings
@@ -69,7 +69,7 @@ def worker_rules(settings: Settings) -> WorkerRules:
 def abilities(settings: Settings, tools: Sequence[ToolSpec]) -> frozenset[str]:
     """The agent and tool versions at hand, as a Job's `needs` names them."""
     agents = (f"agent:{name}@{agent.version}" for name, agent in settings.agents.items())
-    return frozenset((*agents, *(f"tool:{spec.name}@{spec.version}" for spec in tools)))
+    return frozenset((*agents, *map(need_of, tools), *(f"mcp:{name}" for name in settings.mcp)))
 
 
 def callback_key(settings: Settings) -> bytes:
