@@ -169,15 +169,20 @@ def _letters(number: int, length: int) -> str:
     return "".join(_ALPHABET[(number >> shift) & 31] for shift in range(5 * length - 5, -1, -5))
 
 
-def make_store(url: str) -> Store:
+def store_of(settings: Settings) -> Store:
+    """The settings' store, not opened yet; what it appends is hashed under the operator's key, if there is one."""
+    return make_store(settings.store, settings.trace.key_bytes)
+
+
+def make_store(url: str, key: bytes = b"") -> Store:
     """The store that a URL names, not opened yet. ConfigError when it names none."""
     scheme, _, rest = url.partition(":")
     if url in {"memory", "memory:", "memory://"}:
-        return MemoryStore()
+        return MemoryStore(key=key)
     if scheme == "sqlite" and rest.startswith("///") and len(rest) > len("///"):
-        return SqliteStore(_with_folder(Path(rest.removeprefix("///"))))
+        return SqliteStore(_with_folder(Path(rest.removeprefix("///"))), key=key)
     if scheme in {"postgresql", "postgres"}:
-        return _postgres(url)
+        return _postgres(url, key)
     raise ConfigError(f"store = {mask(url)!r} is no store: write {STORES}")
 
 
@@ -192,14 +197,14 @@ def _with_folder(path: Path) -> Path:
     return path
 
 
-def _postgres(url: str) -> Store:
+def _postgres(url: str, key: bytes) -> Store:
     try:
         from orchestrator.stores.postgres import PostgresStore  # noqa: PLC0415  an optional driver
     except ImportError as error:
         raise ConfigError(
             f"store = {mask(url)!r} needs the extra: pip install 'orchestrator[postgres]' ({error})"
         ) from error
-    return PostgresStore(url)
+    return PostgresStore(url, key=key)
 
 
 def shipped_tools() -> Path:
@@ -277,7 +282,7 @@ async def open_ports(  # noqa: PLR0913  each is one part
 ) -> AsyncIterator[Ports]:
     """All that a run needs, open. A `store` or `toolbox` that is given is the caller's. `observe` is told of the policies' incidents."""
     async with EndpointModels(settings, observe=partial(observe, "model")) as models:
-        kept = store or await _opened(settings.store)
+        kept = store or await _opened(settings)
         try:
             async with AsyncExitStack() as stack:
                 box = toolbox
@@ -290,8 +295,8 @@ async def open_ports(  # noqa: PLR0913  each is one part
                 await kept.close()
 
 
-async def _opened(url: str) -> Store:
-    store = make_store(url)
+async def _opened(settings: Settings) -> Store:
+    store = store_of(settings)
     await store.open()
     return store
 

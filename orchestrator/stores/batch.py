@@ -68,18 +68,15 @@ def prepare(  # noqa: PLR0913  the arguments of Store.append
     at = float(at) + 0.0  # no database keeps a negative zero
     bodies = [dump(event) for event in events]
     trace = tuple([Entry(run_id, seq + n, at, event) for n, event in enumerate(events, 1)])
-    digests = [digest_of(body) for body in bodies]
+    digests = list(map(digest_of, bodies))
     return Append(run_id, seq, at, epoch, trace, bodies, digests, change(events, at), blobs, enlist)
 
 
 def chained(job: Append, chain: Chain, before: bytes) -> None:
     """Hash the entries of this append after `before`, the head that the store holds for the run."""
-    hashes = []
-    last = newest(before) if job.seq else b""
-    for seq, digest in enumerate(job.digests, job.seq + 1):
-        last = chain.link(last, job.run_id, seq, job.at, job.epoch, digest)
-        hashes.append(last)
-    job.hashes, job.before, job.head = hashes, before, chain.head(job.run_id, job.last, last)
+    first = newest(before) if job.seq else b""
+    hashes = chain.links(first, job.run_id, job.seq, job.at, job.epoch, job.digests)
+    job.hashes, job.before, job.head = hashes, before, chain.head(job.run_id, job.last, hashes[-1])
 
 
 def check_run_id(run_id: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from orchestrator.assembly import make_store
+from orchestrator.assembly import store_of
 from orchestrator.core.spec import ToolSpec
 from orchestrator.dispatch import Dispatcher, DispatchRules, need_of
 from orchestrator.dispatch.memory import MemoryDispatcher
@@ -40,7 +40,7 @@ def make_dispatcher(store: Store, settings: Settings) -> Dispatcher:
 @asynccontextmanager
 async def open_queue(settings: Settings) -> AsyncIterator[tuple[Store, Dispatcher]]:
     """The settings' store and its queue, open. ConfigError for a store that no other process can reach."""
-    store = make_store(settings.store)
+    store = store_of(settings)
     if settings.store.startswith("memory"):
         raise ConfigError("store = 'memory' has no queue that others reach: use sqlite:///PATH or postgresql://...")
     async with store:
