@@ -15,7 +15,7 @@ CHARSETS = ("ascii", "big5", "cp", "euc", "gb", "hz", "iso", "koi8", "mac", "shi
 transport: httpx.AsyncBaseTransport | None = None
 
 
-@tool(repeatable=True, timeout=25.0, trusted=False, aliases=("打开网页",))
+@tool(repeatable=True, timeout=20.0, trusted=False, aliases=("打开网页",))
 async def http_get(url: str) -> dict[str, Any]:
     """Fetch a public http or https URL: status, content type and the text of the body, up to 512 KiB. 打开网页。"""
     headers = {"user-agent": "orchestrator-react/0.1", **trace_headers()}

@@ -75,7 +75,7 @@ class _Inflate:
         self._deflate = packing == "deflate"
         self._wbits = zlib.MAX_WBITS if self._deflate else zlib.MAX_WBITS | 16
         self._inflate = zlib.decompressobj(self._wbits)
-        self._began = False
+        self._head = b""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         while data:
@@ -89,11 +89,13 @@ class _Inflate:
                 yield part
 
     def _part(self, data: bytes) -> bytes:
-        first, self._began = not self._began, True
+        """The next part. Whether there is a header of zlib's shows in the first two bytes, which may come one by one."""
+        before, headless = self._head, len(self._head) < 2
+        self._head = (before + data[:2])[:2]
         try:
             return self._inflate.decompress(data, PIECE)
         except zlib.error as error:
-            if first and self._deflate:
+            if self._deflate and headless:
                 self._inflate = zlib.decompressobj(-zlib.MAX_WBITS)
-                return self._part(data)
+                return self._part(before + data)
             raise Refused("BAD_ENCODING", f"the answer's packing is broken: {error}") from error

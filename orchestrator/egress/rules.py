@@ -28,7 +28,7 @@ class Rules:
     loopback: bool = False
     private: bool = False
     connect: float = 5.0
-    seconds: float | None = 20.0
+    seconds: float | None = 10.0
     largest: int | None = 10 * 1024 * 1024
     redirects: int = 5
 
@@ -69,7 +69,8 @@ class Rules:
             kind = "forbidden"
         if not self._opens(kind):
             raise Refused(
-                "FORBIDDEN_ADDRESS", f"{host[:200]} is {address}, which is not a public address; ask for a public one (`egress` in the settings opens others)"
+                "FORBIDDEN_ADDRESS",
+                f"{host[:200]} is {address}, which is not a public address; ask for a public one (`egress` in the settings opens others)",
             )
         if kind != "loopback":
             self._judge_port(host, port)

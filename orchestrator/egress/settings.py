@@ -40,7 +40,7 @@ class EgressSettings(BaseModel):
     ports: tuple[Port, ...] = tuple(sorted(WEB))
     loopback: bool = False
     connect: float = Field(default=5.0, gt=0)
-    seconds: float = Field(default=20.0, gt=0)
+    seconds: float = Field(default=10.0, gt=0)
     redirects: int = Field(default=5, ge=0, le=20)
     largest: int = Field(default=10 * 1024 * 1024, ge=1024)
     tools: dict[str, ToolEgress] = {}

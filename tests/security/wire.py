@@ -29,12 +29,17 @@ async def site(answer: Answer) -> AsyncIterator[Site]:
     tasks: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError, asyncio.IncompleteReadError):
-            head = await reader.readuntil(b"\r\n\r\n")
-            found.heads.append(head)
-            await answer(head.split(b" ", 2)[1], writer)
-            await writer.drain()
-        writer.close()
+        try:
+            with suppress(OSError, asyncio.IncompleteReadError):
+                head = await reader.readuntil(b"\r\n\r\n")
+                found.heads.append(head)
+                await answer(head.split(b" ", 2)[1], writer)
+                await writer.drain()
+        finally:
+            writer.close()
+            with suppress(OSError, TimeoutError):
+                await asyncio.wait_for(writer.wait_closed(), 0.5)
+            writer.transport.abort()
 
     def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.get_running_loop().create_task(serve(reader, writer))

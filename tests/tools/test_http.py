@@ -1,24 +1,23 @@
 """http_get reads public text within its bounds, and reaches nothing private."""
 
+from collections.abc import Iterator
+
 import httpx
 import pytest
 
-from tests.tools.call import call, refused
+from orchestrator.egress import EgressSettings, Refused, adopt
+from orchestrator.errors import CallError, Unavailable
+from tests.tools.call import call
 from tools import http
 
 
 @pytest.fixture(autouse=True)
-def web(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A public web of a few pages; every host name of it has a public address."""
-
-    async def addresses(host: str, _port: int) -> list[str]:
-        return {"inside.example": ["10.1.2.3"], "both.example": ["93.184.215.14", "127.0.0.1"]}.get(
-            host, [host if host[0].isdigit() or ":" in host else "93.184.215.14"]
-        )
-
-    monkeypatch.setattr(http, "addresses", addresses)
+def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A web of a few pages, whatever the host."""
     monkeypatch.setattr(http, "transport", httpx.MockTransport(page))
-    monkeypatch.delenv("ORCHESTRATOR_ALLOW_LOOPBACK", raising=False)
+    adopt(EgressSettings())
+    yield
+    adopt(EgressSettings())
 
 
 def page(request: httpx.Request) -> httpx.Response:
@@ -41,6 +40,8 @@ def page(request: httpx.Request) -> httpx.Response:
             return httpx.Response(302, headers={"location": "file:///etc/passwd"})
         case "/loop":
             return httpx.Response(302, headers={"location": "/loop"})
+        case "/tongue":
+            return httpx.Response(200, content=b"x" * 1000, headers={"content-type": "text/html; charset=punycode"})
         case "/slow":
             raise httpx.ReadTimeout("slow", request=request)
         case _:
@@ -77,8 +78,8 @@ async def test_a_large_page_is_cut() -> None:
         ("http://169.254.169.254/latest", "FORBIDDEN_ADDRESS"),
         ("http://0.0.0.0/text", "FORBIDDEN_ADDRESS"),
         ("http://100.64.0.1/text", "FORBIDDEN_ADDRESS"),
-        ("http://inside.example/text", "FORBIDDEN_ADDRESS"),
-        ("http://both.example/text", "FORBIDDEN_ADDRESS"),
+        ("http://2130706433/text", "FORBIDDEN_ADDRESS"),
+        ("http://example.org:22/text", "FORBIDDEN_PORT"),
         ("http://example.org/trap", "FORBIDDEN_ADDRESS"),
         ("http://example.org/file", "INVALID_URL"),
         ("file:///etc/passwd", "INVALID_URL"),
@@ -96,15 +97,40 @@ async def test_a_large_page_is_cut() -> None:
     ],
 )
 async def test_what_may_not_or_cannot_be_fetched_is_named(url: str, code: str) -> None:
-    assert (await refused(http.http_get, url=url)).code == code
+    with pytest.raises(CallError) as caught:
+        await call(http.http_get, url=url)
+    assert caught.value.code == code
 
 
-async def test_the_operators_switch_opens_loopback_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ORCHESTRATOR_ALLOW_LOOPBACK", "1")
+async def test_a_charset_that_is_none_of_texts_is_not_used() -> None:
+    assert (await call(http.http_get, url="http://example.org/tongue"))["text"] == "x" * 1000
+    assert [http.charset(each) for each in ("GBK", "Shift_JIS", "windows-1252", "latin1", "utf-16le")] == [
+        "gbk",
+        "shift_jis",
+        "cp1252",
+        "iso8859-1",
+        "utf-16-le",
+    ]
+    for declared in ("punycode", "idna", "unicode_escape", "utf_7", "zip", "rot13", "undefined", "\x00", None):
+        assert http.charset(declared) == "utf-8"
+
+
+async def test_the_operators_switch_opens_loopback_and_nothing_else() -> None:
+    adopt(EgressSettings(loopback=True))
     assert (await call(http.http_get, url="http://127.0.0.1/text"))["text"] == "hello"
-    assert (await refused(http.http_get, url="http://10.0.0.1/text")).code == "FORBIDDEN_ADDRESS"
+    with pytest.raises(Refused):
+        await call(http.http_get, url="http://10.0.0.1/text")
+
+
+async def test_the_operators_list_of_hosts_holds() -> None:
+    adopt(EgressSettings.model_validate({"tools": {"http_get": {"hosts": ["*.example.org"]}}}))
+    assert (await call(http.http_get, url="http://www.example.org/text"))["text"] == "hello"
+    with pytest.raises(Refused, match=r"FORBIDDEN_HOST.*\*\.example\.org"):
+        await call(http.http_get, url="http://example.com/text")
 
 
 async def test_a_host_that_does_not_exist_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    assert (await refused(http.http_get, url="http://no-such-host.invalid/")).code == "UNKNOWN_HOST"
+    with pytest.raises(Unavailable) as caught:
+        await call(http.http_get, url="http://no-such-host.invalid/")
+    assert caught.value.code == "UNKNOWN_HOST"
