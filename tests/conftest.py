@@ -30,13 +30,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "needs(*programs): programs that no Python package brings; CI installs them")
 
 
-PROGRAMS = ("promtool", "amtool", "prometheus", "prometheus-alertmanager")
+PROGRAMS = ("promtool", "amtool", "prometheus", "prometheus-alertmanager", "chromium")
 """What `@pytest.mark.needs` may name."""
 
 
 def pytest_report_header() -> list[str]:
     absent = [program for program in PROGRAMS if shutil.which(program) is None]
-    return [f"LEFT OUT: tests of {', '.join(absent)} (sh deploy/validators.sh installs them)"] if absent else []
+    return [f"LEFT OUT: tests of {', '.join(absent)} (Debian has them; .ci/run says the packages)"] if absent else []
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -26,8 +26,10 @@ from orchestrator.core.run import Run
 from orchestrator.core.spec import Json
 from orchestrator.show import plain
 
-STEPS = 100
+STEPS = 50
 """Steps of a run that one page shows."""
+SHORT = 72
+"""Characters of JSON that stand on one line."""
 CELLS = 200
 """Cells of the strip above a longer one."""
 
@@ -190,7 +192,8 @@ def _cells(turns: Sequence[Turn], first: int, last: int) -> Iterator[Cell]:
 
 def text_of(value: Json) -> str:
     """JSON as people read it."""
-    return plain(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+    short = json.dumps(value, ensure_ascii=False, default=str)
+    return plain(short if len(short) <= SHORT else json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
 def ended(run: Run) -> RunEnded | None:

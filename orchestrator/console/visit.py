@@ -13,7 +13,7 @@ from markupsafe import escape
 from starlette.requests import Request
 from starlette.responses import Response
 
-from orchestrator.api.auth import Principal
+from orchestrator.api.auth import COOKIE, Principal
 from orchestrator.api.operation import body_of
 from orchestrator.api.problems import Problem
 from orchestrator.api.service import Service
@@ -80,6 +80,7 @@ class Visit:
             "lang": self.language,
             "other_language": other,
             "who": self.who,
+            "signed": COOKIE in self.request.cookies,
             "path": self.request.url.path,
         }
         text = _pages.get_template(template).render({**common, **values})

@@ -22,7 +22,7 @@ LONG = 0.25
 SHORTEST = 2.0
 MOST_FOLDS = 6
 TICKS = 6
-APART = 7.0
+APART = 10.0
 """Percent between two ticks."""
 LEAST = 0.25
 """Percent that anything is wide."""

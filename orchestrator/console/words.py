@@ -141,6 +141,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "k_tried": ("failed try", "失败的尝试"),
     "k_pause": ("pause before the next try", "重试前的等待"),
     "k_wait": ("waits", "等待"),
+    "k_fold": ("waiting time, shortened", "等待时间（已缩短）"),
     "live": ("live", "实时"),
     "keys": ("Keys", "快捷键"),
     "k_move": ("move", "移动"),

@@ -1,0 +1,96 @@
+"""python -m tests.console.pictures [FOLDER]: the console in Chromium, as pictures: docs/images/console-*.png. Looks at every one for overflow."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.async_api import Browser, Page, async_playwright
+
+from orchestrator import log
+from orchestrator.settings import Settings
+from tests.api.place import MODEL, NOW, Place, place
+from tests.console import scenes
+from tests.console.chromium import launched
+
+IMAGES = Path(__file__).parent.parent.parent / "docs" / "images"
+WIDE, PHONE = (1360, 850), (390, 780)
+SHOTS = {
+    "list": ("/", WIDE),
+    "run": ("/runs/answered", WIDE),
+    "running": ("/runs/running", WIDE),
+    "failed": ("/runs/failed", WIDE),
+    "approval": ("/runs/asking#a2.0", WIDE),
+    "long": ("/runs/long", WIDE),
+    "request": ("/runs/answered/steps/3/request", WIDE),
+    "plots": ("/health", WIDE),
+    "phone-list": ("/", PHONE),
+    "phone-approval": ("/runs/asking#a2.0", PHONE),
+}
+KEPT = {
+    ("list", "light", "en"), ("list", "dark", "zh"), ("running", "light", "en"), ("running", "dark", "zh"), ("failed", "light", "en"),
+    ("failed", "dark", "en"), ("approval", "light", "en"), ("approval", "dark", "zh"), ("plots", "light", "en"), ("plots", "dark", "en"),
+    ("run", "light", "en"), ("phone-approval", "light", "zh"), ("phone-approval", "dark", "en"), ("phone-list", "light", "en"),
+}  # fmt: skip
+"""Of all pictures, those that stand in docs/images."""
+
+
+async def filled(api: Place) -> None:
+    """Something to look at."""
+    models = {"qwen3-32b": MODEL.model_copy(update={"model": "qwen3-32b"})}
+    object.__setattr__(api.service, "settings", Settings(models=models))
+    await scenes.a_day(api, NOW)
+    await scenes.play(api, "long", scenes.first("Read the whole archive and find the record of 1977."), scenes.long(600), NOW - 90_000)
+    await scenes.play(api, "failed", scenes.first("Where is order 55-1, and why has nobody answered?"), scenes.failed(), NOW - 100)
+    await scenes.play(api, "refused", scenes.first("Please refund order SO-20931."), scenes.refused(NOW), NOW - 500)
+    await scenes.play(api, "answered", scenes.first(scenes.QUESTIONS[0]), scenes.investigated(), NOW - 60)
+    await scenes.play(api, "asking", scenes.first("The parcel is back. Please refund order SO-20931."), scenes.asking(NOW), NOW - 400)
+    await scenes.play(api, "running", scenes.first("Where is the parcel of Zhao Min, and when will it arrive?"), scenes.running(), NOW - 3)
+    api.now = NOW + 1.2
+
+
+async def shoot(browser: Browser, url: str, folder: Path, name: str, theme: str, language: str) -> Path:
+    path, (width, height) = SHOTS[name]
+    context = await browser.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme=theme,  # type: ignore[arg-type]
+        locale="zh-CN" if language == "zh" else "en",
+        device_scale_factor=1,
+    )
+    page = await context.new_page()
+    await page.goto(url + path)
+    await settled(page)
+    over = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    if over > 0:
+        print(f"{name} {theme} {language}: {over} px too wide")
+    target = folder / f"console-{name}-{theme}-{language}.png"
+    await page.screenshot(path=target, animations="disabled")
+    await context.close()
+    return target
+
+
+async def settled(page: Page) -> None:
+    """Nothing moves any more."""
+    await page.evaluate("document.fonts.ready")
+
+
+async def main(folder: Path, *, everything: bool) -> None:
+    """All pictures, or those of docs/images."""
+    log.configure("json", "error")
+    with tempfile.TemporaryDirectory() as place_for_tokens:
+        async with place(Path(place_for_tokens), tokens=False) as api, async_playwright() as player:
+            await filled(api)
+            browser = await launched(player)
+            async with api.served() as url:
+                for name in SHOTS:
+                    for theme in ("light", "dark"):
+                        for language in ("en", "zh"):
+                            if everything or (name, theme, language) in KEPT:
+                                print(await shoot(browser, url, folder, name, theme, language))
+            await browser.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]) if sys.argv[1:] else IMAGES, everything=bool(sys.argv[1:])))
