@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
 
 from orchestrator.core.clean import Rules as Cleaning
+from orchestrator.core.clean import hidden, hide
 from orchestrator.core.events import Decision, Event
 from orchestrator.core.run import Run, replay
 from orchestrator.core.spec import JsonObject
@@ -69,7 +70,7 @@ class Inbox:
         """End the run as soon as its driver hears of it. Again: nothing more happens. NotTaken when it has ended."""
 
         def word(run: Run) -> Event | None:
-            return None if run.cancelled is not None else Decision("", by, "cancel", reason=reason)
+            return None if run.cancelled is not None else Decision("", by, "cancel", reason=hide(reason, self._secrets))
 
         return await self._append(run_id, word)
 
@@ -97,7 +98,7 @@ class Inbox:
                     "NOT_WAITING",
                     f"action {action_id!r} of run {run_id} waits for no approval; these do: {asked or 'none'}",
                 )
-            return Decision(action_id, by, verdict, input, reason)
+            return Decision(action_id, by, verdict, hidden(input, self._secrets), hide(reason, self._secrets))
 
         return await self._append(run_id, word)
 

@@ -17,7 +17,7 @@ import orjson
 import structlog
 from structlog.typing import EventDict, Processor
 
-from orchestrator.core.clean.strip import strip
+from orchestrator.core.clean import hide, mask, strip
 from orchestrator.core.events import (
     Actions,
     ActionStarted,
@@ -35,8 +35,8 @@ from orchestrator.core.run import Run
 from orchestrator.traceparent import trace_id
 
 Format = Literal["console", "json", "auto"]
-MASK = "****"
-SHORTEST_SECRET = 6  # what is shorter ("none", "x") is no secret, and masking it would eat words
+SHORTEST = 6
+"""Characters of the shortest text in which a secret could stand."""
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _FINE = frozenset({Outcome.ANSWERED, Outcome.GAVE_UP, Outcome.CANCELLED})
@@ -44,9 +44,10 @@ _log = structlog.stdlib.get_logger("orchestrator")
 
 
 class _Output:
-    """The least level that is written, so that a line nobody will read is not put together."""
+    """The least level that is written, so that a line nobody will read is not put together; and what must not be written."""
 
     least = logging.NOTSET
+    secrets: tuple[str, ...] = ()
 
 
 _output = _Output()
@@ -70,7 +71,7 @@ def configure(
         if human
         else structlog.processors.JSONRenderer(_json)
     )
-    _output.least = _LEVELS[level]
+    _output.least, _output.secrets = _LEVELS[level], secrets
     structlog.configure(
         processors=[*shared, structlog.processors.format_exc_info, _masking(secrets), render],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
@@ -147,12 +148,15 @@ def _line(run: Run, entry: Entry) -> tuple[str, dict[str, Any]]:
             return "run_ended", _present(fields | usage)
 
 
+def safe(text: str) -> str:
+    """A text of ours that is about to be shown, without the secrets of this process: those that `configure` was told."""
+    return hide(text, _output.secrets)
+
+
 def masked(value: Any, secrets: tuple[str, ...]) -> Any:
-    """The value with every secret inside it, at any depth, as asterisks."""
+    """The value without these secrets and without what looks like one, at any depth."""
     if isinstance(value, str):
-        for secret in secrets:
-            value = value.replace(secret, MASK)
-        return value
+        return value if len(value) < SHORTEST else mask(value, secrets)
     if isinstance(value, Mapping):
         return {masked(key, secrets): masked(each, secrets) for key, each in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -163,15 +167,11 @@ def masked(value: Any, secrets: tuple[str, ...]) -> Any:
 
 
 def _masking(secrets: tuple[str, ...]) -> Processor:
-    kept = tuple(sorted((each for each in secrets if len(each) >= SHORTEST_SECRET), key=len, reverse=True))
-
-    def mask(_logger: Any, _method: str, event: EventDict) -> MutableMapping[str, Any]:
-        if not kept:
-            return event
-        found: dict[str, Any] = masked(event, kept)
+    def without(_logger: Any, _method: str, event: EventDict) -> MutableMapping[str, Any]:
+        found: dict[str, Any] = masked(event, secrets)
         return found
 
-    return mask
+    return without
 
 
 def _turn(run: Run, turn: ModelTurn) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import pytest
 import structlog
 
 from orchestrator import log
+from orchestrator.core.clean import MASK
 from orchestrator.core.events import ActionStarted, Anomaly, Event, Outcome, RunEnded
 from orchestrator.core.run import Run, evolve
 from tests import build
@@ -73,12 +74,12 @@ def test_warnings_are_the_odd_ones() -> None:
 def test_secrets_are_masked_wherever_they_stand() -> None:
     ended = RunEnded(Outcome.MODEL_FAILED, code="UNAUTHORISED", detail=f"key {SECRET} refused")
     found = lines(build.started(), ended, secrets=(SECRET, "", "no"))
-    assert found[-1]["detail"] == "key **** refused"
+    assert found[-1]["detail"] == "key [REDACTED] refused"
 
 
 def test_masking_reaches_any_depth_and_keeps_figures() -> None:
     value = {"a": [SECRET, 1, {SECRET: (None, 2.5, True)}], "b": ValueError(SECRET)}
-    assert log.masked(value, (SECRET,)) == {"a": ["****", 1, {"****": [None, 2.5, True]}], "b": "****"}
+    assert log.masked(value, (SECRET,)) == {"a": [MASK, 1, {MASK: [None, 2.5, True]}], "b": MASK}
 
 
 def test_a_traceback_is_masked_too() -> None:

@@ -105,7 +105,7 @@ def test_content_is_exported_when_asked_for_without_the_secrets(exporter: InMemo
     chat, call = told(exporter, *story, content=True, secrets=("key-123456",))
     messages = json.loads(str((chat.attributes or {})["gen_ai.output.messages"]))
     assert [part["type"] for part in messages[0]["parts"]] == ["text", "tool_call"]
-    assert (call.attributes or {})["gen_ai.tool.call.result"] == "found ****"
+    assert (call.attributes or {})["gen_ai.tool.call.result"] == "found [REDACTED]"
     assert "key-123456" not in chat.to_json() + call.to_json()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import orjson
 from starlette.applications import Starlette
@@ -18,6 +19,7 @@ from orchestrator.api.problems import handle
 from orchestrator.api.service import Service
 from orchestrator.api.state import JSON
 from orchestrator.api.table import OPERATIONS
+from orchestrator.assembly import secrets_of
 from orchestrator.errors import OrchestratorError
 
 ALWAYS: Mapping[str, str] = {
@@ -38,9 +40,10 @@ USUALLY: Mapping[str, str] = {
 def create_app(service: Service, pages: Sequence[BaseRoute] = ()) -> ASGIApp:
     """The API of this service; `pages` are the console's routes."""
     paths = dict.fromkeys(operation.path for operation in OPERATIONS)
+    handling = partial(handle, secrets=secrets_of(service.settings))
     app = Starlette(
         routes=[*(_route(service, path) for path in paths), Route("/openapi.json", _openapi), *pages],
-        exception_handlers={OrchestratorError: handle, HTTPException: handle, Exception: handle},
+        exception_handlers={OrchestratorError: handling, HTTPException: handling, Exception: handling},
     )
     app.router.redirect_slashes = False
     return _Headers(app)

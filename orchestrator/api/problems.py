@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from orchestrator.core.clean import hide
 from orchestrator.errors import ConfigError, OrchestratorError, StoreError
 from orchestrator.inbox import NotTaken
 
@@ -76,12 +77,12 @@ def of(error: Exception) -> Problem:
             return Problem(500, "INTERNAL_ERROR", "something unforeseen happened here; it is in this server's log")
 
 
-async def handle(_request: Request, error: Exception) -> Response:
-    """For starlette: any error as a problem. What is not the client's goes into the log."""
+async def handle(_request: Request, error: Exception, secrets: tuple[str, ...] = ()) -> Response:
+    """For starlette: any error as a problem, without the `secrets`. What is not the client's goes into the log."""
     problem = of(error)
     if problem.status >= 500:
         _log.error("request failed", code=problem.code, error=repr(error))
-    return reply(problem)
+    return reply(Problem(problem.status, problem.code, hide(problem.detail, secrets), problem.headers))
 
 
 def _of_http(error: HTTPException) -> Problem:

@@ -11,6 +11,7 @@ import typer
 from orchestrator.cli import alerts, batch, doctor, exits, measure, queue, run, serve, tools, trace, worker
 from orchestrator.cli.context import Context
 from orchestrator.errors import OrchestratorError
+from orchestrator.log import safe
 from orchestrator.show import plain
 
 __all__ = ["app", "main"]
@@ -84,5 +85,5 @@ def main() -> None:
     try:
         app()
     except OrchestratorError as error:
-        sys.stderr.write(f"{type(error).__name__}: {plain(str(error))}\n")
+        sys.stderr.write(f"{type(error).__name__}: {plain(safe(str(error)))}\n")
         sys.exit(exits.of_error(error))

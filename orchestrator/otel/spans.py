@@ -17,6 +17,7 @@ from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
+from orchestrator.core.clean import hidden
 from orchestrator.core.events import (
     Actions,
     Entry,
@@ -179,7 +180,7 @@ class Spans:
             name,
             _parent(run, own),
             kind,
-            {key: value for key, value in attributes.items() if value not in ("", ())},
+            hidden({key: value for key, value in attributes.items() if value not in ("", ())}, self._secrets),
             start_time=_nanoseconds(times[0]),
         )
         if error is not None:

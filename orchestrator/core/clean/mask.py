@@ -21,7 +21,7 @@ _TOKENS = (
     r"eyJ[A-Za-z0-9_-]{6,}+\.[A-Za-z0-9_-]{2,}+\.[A-Za-z0-9_-]*+",
     r"hf_[A-Za-z0-9]{24,}+|npm_[A-Za-z0-9]{30,}+|pypi-[A-Za-z0-9_-]{24,}+|gsk_[A-Za-z0-9]{24,}+|xai-[A-Za-z0-9]{24,}+",
     r"SG\.[A-Za-z0-9_-]{16,}+\.[A-Za-z0-9_-]{16,}+|whsec_[A-Za-z0-9+/=]{16,}+|dop_v1_[a-f0-9]{32,}+",
-    r"shp(?:at|ca|pa|ss)_[A-Za-z0-9]{24,}+|r8_[A-Za-z0-9]{30,}+|AGE-SECRET-KEY-[A-Z0-9]{20,}+",
+    r"orc_[A-Za-z0-9_-]{40,}+|shp(?:at|ca|pa|ss)_[A-Za-z0-9]{24,}+|r8_[A-Za-z0-9]{30,}+|AGE-SECRET-KEY-[A-Z0-9]{20,}+",
 )
 _TOKEN = re.compile(_START + "(?:" + "|".join(_TOKENS) + ")")
 _PEM = re.compile(
@@ -51,7 +51,7 @@ _PLAIN_NEEDLES = ("AKIA", "ASIA", "AKID", "LTAI", "AIza")
 _NEEDLES = (
     *("sk-", "sk_", "rk_", "rk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glrt-"),
     *("ya29.", "xox", "xapp-", "eyJ", "hf_", "npm_", "pypi-", "gsk_", "xai-"),
-    *("SG.", "whsec_", "dop_v1_", "shpat_", "shpca_", "shppa_", "shpss_", "r8_", "AGE-SECRET-KEY-"),
+    *("orc_", "SG.", "whsec_", "dop_v1_", "shpat_", "shpca_", "shppa_", "shpss_", "r8_", "AGE-SECRET-KEY-"),
 )
 _NAMES = ("pass", "pwd", "secret", "key", "token", "credential")
 _NAMES_ELSEWHERE = ("密码", "口令", "密钥")

@@ -92,4 +92,8 @@ def _keep(run: re.Match[str]) -> str:
 
 
 def _pictorial(char: str) -> bool:
-    return bool(char) and (unicodedata.category(char) in ("So", "Sm") or "\U0001f3fb" <= char <= "\U0001f3ff")
+    return (
+        bool(char)
+        and char != "\ufffd"
+        and (unicodedata.category(char) in ("So", "Sm") or "\U0001f3fb" <= char <= "\U0001f3ff")
+    )
