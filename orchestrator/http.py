@@ -154,7 +154,7 @@ class Connections:
         long = len(body) > _PIECE
         return await self.session().post(
             url,
-            data=_pieces(body) if long else body,
+            data=_pieces(body) if long else aiohttp.BytesPayload(body),
             headers={**headers, "content-length": str(len(body))} if long else headers,
             timeout=limit,
             allow_redirects=False,

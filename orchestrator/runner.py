@@ -253,9 +253,8 @@ class Session:
 
     def _out(self) -> tuple[tuple[str, int], ...]:
         """The run's tools whose breaker is open, and the whole seconds until it may let a call through."""
-        now = asyncio.get_running_loop().time()
-        waits = ((name, self._toolbox.back_in(name, now)) for name in (spec.name for spec in self.run.start.tools))
-        return tuple((name, math.ceil(wait)) for name, wait in waits if wait > 0)
+        out = self._toolbox.out(asyncio.get_running_loop().time())
+        return tuple((name, math.ceil(wait)) for name, wait in out)
 
     def _left(self) -> float | None:
         """Seconds to the run's deadline; None without one."""

@@ -155,7 +155,7 @@ def _actions(calls: Sequence[RawCall], tools: Sequence[ToolSpec], step: int) -> 
         return _malformed(flag, f"{bad.problem} Nothing of this reply was run.")
     actions = tuple(Action(f"{step}.{index}", one.name, one.input) for index, one in enumerate(found))
     flags = [flag for one in found for flag in one.flags]
-    if len({_key(action) for action in actions}) < len(actions):
+    if len(actions) > 1 and len({_key(action) for action in actions}) < len(actions):
         flags.append(Anomaly.DUPLICATE_ACTION)
     ids = [call.id if _STRONG_ID.fullmatch(call.id) else _fresh(step, index) for index, call in enumerate(calls)]
     return Actions(actions), tuple(flags), ids

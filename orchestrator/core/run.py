@@ -208,8 +208,8 @@ def _turned(run: Run, turn: ModelTurn) -> dict[str, Any]:
     spent = {"usage": run.usage + turn.usage, "last_usage": turn.usage}
     match turn.intent:
         case Actions(actions=actions):
-            expected = tuple(f"{run.step}.{index}" for index in range(len(actions)))
-            if not actions or tuple(action.id for action in actions) != expected:
+            expected = [f"{run.step}.{index}" for index in range(len(actions))]
+            if not actions or [action.id for action in actions] != expected:
                 raise IllegalEvent(
                     f"run {run.run_id}: the actions of step {run.step} must be numbered {expected or 'from 0'}"
                 )

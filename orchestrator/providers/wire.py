@@ -235,6 +235,8 @@ def estimated(told: Usage, seen: Completion, sent: int) -> Usage:
 
     Four bytes a token: English has four letters, Chinese three bytes a character and about one token and a third.
     """
+    if told.input_tokens and told.output_tokens:
+        return told
     calls = "".join(call.arguments if isinstance(call.arguments, str) else str(call.arguments) for call in seen.calls)
     written = len((seen.text + seen.reasoning + calls).encode("utf-8", "replace"))
     return replace(

@@ -36,7 +36,8 @@ class Parted:
 
 def part(text: str) -> Parted:
     """Split the reply. A tag inside quotation marks or inline code on its line is text, and so is one in an Action's own line."""
-    if "think" not in text.casefold() and "reasoning" not in text.casefold() and "<|channel" not in text.casefold():
+    low = text.casefold()
+    if "think" not in low and "reasoning" not in low and "<|channel" not in low:
         return Parted(text, "")
     visible: list[str] = []
     reasoning: list[str] = []
