@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final, Generic, TypeVar
+
+T = TypeVar("T")
 
 ECHO: Final = "\ufffc"
 """What stands for each character of an echo of the goal: no letter, no cut."""
@@ -31,6 +33,21 @@ _GROWTH: Final = 4  # some characters normalise to eighteen
 _WORDS: Final = 8
 _CHARACTERS: Final = 12
 _SEED: Final = 3
+
+
+class lazy(Generic[T]):  # noqa: N801  as property is
+    """`functools.cached_property` without the lock that it has in Python 3.11 and that takes longer than what is looked up here."""
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type) -> T:
+        value = instance.__dict__[self._name] = self._make(instance)
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +92,11 @@ class Text:
 
     plain: str
 
-    @cached_property
+    @lazy
     def _clauses(self) -> list[int]:
         return [match.end() for match in _CLAUSE.finditer(self.plain)]
 
-    @cached_property
+    @lazy
     def _sentences(self) -> list[int]:
         return [match.end() for match in _SENTENCE.finditer(self.plain)]
 

@@ -7,14 +7,13 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
 from itertools import islice
 from typing import Final
 
 from orchestrator.core.events import Observation
-from orchestrator.core.measure.clauses import nfkc
+from orchestrator.core.measure.clauses import lazy, nfkc
 from orchestrator.core.measure.gap import TurnText
-from orchestrator.core.measure.tokens import Key, stands_out
+from orchestrator.core.measure.tokens import Key, stands_out, stands_plainly
 from orchestrator.core.measure.values import Wanted, asked, shown_in
 
 _INNER_CAPITAL: Final = re.compile(r"[A-Z](?<=\w.)")
@@ -74,9 +73,33 @@ class Ledger:
 
     def _enter(self, index: int, source: Source) -> None:
         own, _ = self._given[index]
-        if not self._may_show(source.observation.content, own):
+        content = source.observation.content
+        shown = self._surely_shown(content, own)
+        if shown is None:
+            self._read_closely(index, content, own)
             return
-        found, runs = shown_in(source.observation.content, self._words)
+        for key in shown:
+            self._owners.setdefault(key, index)
+
+    def _surely_shown(self, content: str, own: frozenset[Key]) -> tuple[str, ...] | None:
+        """What of all that is asked for stands in this text, where a look tells so much; None when it must be read closely."""
+        if (
+            self._wanted is None
+            or len(self._wanted) > _MANY
+            or (content.lstrip()[:1] in ("{", "[") and "\\" in content)
+        ):
+            return None
+        text = nfkc(content)
+        folded = text.casefold()
+        flat = _flat(folded)
+        found = {key: spelling for key, spelling in self._wanted.items() if spelling in flat and key not in own}
+        if not any(map(stands_out, found.values())) and not (found and _INNER_CAPITAL.search(text)):
+            return ()
+        plainly = all(stands_plainly(key[2:], folded) for key in found)
+        return tuple(found) if plainly else None
+
+    def _read_closely(self, index: int, content: str, own: frozenset[Key]) -> None:
+        found, runs = shown_in(content, self._words)
         owners, goal, seen = self._owners, self._goal, self._seen
         for keys, _, numbers in found:
             seen.update(numbers)
@@ -86,19 +109,6 @@ class Ledger:
         for run in runs:
             if run not in goal and run not in own:
                 owners.setdefault(run, index)
-
-    def _may_show(self, content: str, own: frozenset[Key]) -> bool:
-        """False when no value that anybody asks for can stand in this text, so that it need not be read closely."""
-        if (
-            self._wanted is None
-            or len(self._wanted) > _MANY
-            or (content.lstrip()[:1] in ("{", "[") and "\\" in content)
-        ):
-            return True
-        text = nfkc(content)
-        flat = _flat(text.casefold())
-        found = [spelling for key, spelling in self._wanted.items() if spelling in flat and key not in own]
-        return any(map(stands_out, found)) or (bool(found) and _INNER_CAPITAL.search(text) is not None)
 
     def used_by_final(self) -> frozenset[int]:
         """The Observations whose values stand in the Final, or were computed into it."""
@@ -145,7 +155,7 @@ class Ledger:
         first = bisect_left(known, number - half)
         return tuple(each for each in islice(known, first, first + _NEAREST) if abs(each - number) <= half)
 
-    @cached_property
+    @lazy
     def _stated(self) -> tuple[tuple[frozenset[Key], frozenset[int]], ...]:
         """For each turn, what it writes and the Observations whose values it states."""
         written = (asked(turn.written)[0] for turn in self._turns)
@@ -165,9 +175,9 @@ class Ledger:
         )
 
 
-def _spellings(wanted: Iterable[Key]) -> dict[Key, str] | None:
+def _spellings(wanted: Iterable[Key]) -> dict[str, str] | None:
     """What is asked for, as it must be spelt to be found; None when a number, date or time is: those are spelt in many ways."""
-    found: dict[Key, str] = {}
+    found: dict[str, str] = {}
     for key in wanted:
         if isinstance(key, Decimal) or key[:2] not in ("w:", "c:"):
             return None

@@ -108,6 +108,8 @@ def _unframed(observation: Observation) -> Observation:
     if (body := content.rstrip()).endswith(END):
         content = body.removesuffix(END).removesuffix("\n")
     content = content.replace(EMPTY, "")
+    if content == observation.content:
+        return observation
     return Observation(observation.id, observation.tool, observation.status, content, observation.code)
 
 

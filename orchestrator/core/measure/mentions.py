@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 from typing import Final
 
-from orchestrator.core.measure.clauses import CJK, NOWHERE, Spans, Text, spans
+from orchestrator.core.measure.clauses import CJK, NOWHERE, Spans, Text, lazy, spans
 from orchestrator.core.measure.names import Names
 
 
@@ -87,23 +86,23 @@ class Signs:
     def __init__(self, text: Text) -> None:
         self.text = text
 
-    @cached_property
+    @lazy
     def _negations(self) -> Spans:
         return self.text.find(_NOT, _NOT_HINTS)
 
-    @cached_property
+    @lazy
     def _needless(self) -> Spans:
         return self.text.find(_NEEDLESS, _NEEDLESS_HINTS)
 
-    @cached_property
+    @lazy
     def _later(self) -> Spans:
         return self.text.find(_LATER, _LATER_HINTS)
 
-    @cached_property
+    @lazy
     def _otherwise(self) -> Spans:
         return self.text.find(_OTHERWISE, _OTHERWISE_HINTS)
 
-    @cached_property
+    @lazy
     def _branches(self) -> tuple[tuple[Spans, Spans], ...]:
         return tuple(
             (self.text.find(condition), self.text.find(turn))
@@ -111,11 +110,11 @@ class Signs:
             if self.text.holds(hints)
         )
 
-    @cached_property
+    @lazy
     def _ticks(self) -> Spans:
         return spans(_ticked(self.text.plain)) if "`" in self.text.plain else NOWHERE
 
-    @cached_property
+    @lazy
     def _verbs(self) -> Spans:
         """The verbs of calling that are no nouns."""
         plain = self.text.plain

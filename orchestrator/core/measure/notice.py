@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Final
 
-from orchestrator.core.measure.clauses import CJK, ECHO, Spans, Text, normalise, read, spans
+from orchestrator.core.measure.clauses import CJK, ECHO, Spans, Text, lazy, normalise, read, spans
 from orchestrator.core.measure.families import COMPOUNDS, FAILURE, MARKERS, WORDS
 from orchestrator.core.measure.names import ToolName, names
 from orchestrator.core.measure.tokens import Key
@@ -127,23 +127,23 @@ class Said:
             for action_id, (tool, _) in calls.items()
         }
 
-    @cached_property
+    @lazy
     def _failures(self) -> Spans:
         """The failure words that count."""
         found = (match.span() for match in _FAILURE.finditer(self.text.plain))
         return spans(span for span in found if self._counts(*span))
 
-    @cached_property
+    @lazy
     def _markers(self) -> Spans:
         return self.text.find(_MARKER)
 
-    @cached_property
+    @lazy
     def _support(self) -> Spans:
         """Failure words and markers that are not the goal's own."""
         found = (match.span() for match in _MARKER.finditer(self.text.plain) if not self._of_goal(match[0]))
         return spans(found)
 
-    @cached_property
+    @lazy
     def _negations(self) -> tuple[Spans, Spans]:
         """The negations that are no part of a phrase, and those of them that negate a permission."""
         phrases = self.text.find(_NEGATIVE)

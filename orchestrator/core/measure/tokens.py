@@ -120,3 +120,33 @@ def of_moment(found: Moment) -> Token:
     """A date or time as a token; `06-12` also counts as its two numbers."""
     numbers = tuple(map(Decimal, found.numbers))
     return Token((*found.shows, *numbers), (*found.asks, *numbers), numbers)
+
+
+_PLAIN: Final = re.compile("[a-z][a-z0-9]+")
+_READ_OTHERWISE: Final = re.compile(
+    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?"
+    "|dec(?:ember)?|thousand|million|billion|percent"
+)
+_UNCLEAR: Final = frozenset('"={[')
+
+
+def stands_plainly(word: str, text: str) -> bool:
+    """Does this distinctive word certainly stand as a token of its own in this text, in small letters?
+
+    True where it stands between blanks and no label, date or number can have it for a part. False says nothing: read closely.
+    """
+    if not _PLAIN.fullmatch(word) or _READ_OTHERWISE.fullmatch(word) or not text.isascii() or not stands_out(word):
+        return False
+    if not _UNCLEAR.isdisjoint(text):
+        return False
+    at = text.find(f" {word}")
+    while at >= 0:
+        after = text[at + 1 + len(word) :][:2]
+        if (
+            after in ("", ".")
+            or (after[0] in ",;" or (after[0] in " \n" and after[1:] != ":"))
+            or after in (". ", ".\n")
+        ):
+            return True
+        at = text.find(f" {word}", at + 1)
+    return False
