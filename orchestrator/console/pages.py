@@ -106,7 +106,9 @@ async def cancel(visit: Visit) -> Response:
     fields = await visit.signed_form()
     visit.known.need("submit")
     row = await find(visit.service, visit.known, visit.request.path_params["run_id"])
-    await visit.service.inbox.cancel(row.run_id, by=visit.known.name, reason=fields.get("reason", ""))
+    await visit.service.inbox.cancel(
+        row.run_id, by=visit.known.name, via=visit.known.token, reason=fields.get("reason", "")
+    )
     return RedirectResponse(f"/runs/{row.run_id}", 303)
 
 
@@ -124,6 +126,7 @@ async def decide(visit: Visit) -> Response:
         visit.request.path_params["action_id"],
         verdict,
         by=visit.known.name,
+        via=visit.known.token,
         input=given,
         reason=fields.get("reason", ""),
     )
@@ -153,7 +156,8 @@ async def login(visit: Visit) -> Response:
     except Problem:
         return visit.show("login.html", 401, next=after, wrong=True)
     response = RedirectResponse(after, 303)
-    secure = visit.request.url.scheme == "https"
+    # behind a proxy that ends TLS only the Origin knows
+    secure = "https" in {visit.request.url.scheme, visit.request.headers.get("origin", "").partition(":")[0]}
     response.set_cookie(COOKIE, text, httponly=True, samesite="lax", secure=secure)
     return response
 

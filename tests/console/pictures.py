@@ -10,8 +10,7 @@ from pathlib import Path
 from playwright.async_api import Browser, Page, async_playwright
 
 from orchestrator import log
-from orchestrator.settings import Settings
-from tests.api.place import MODEL, NOW, Place, place
+from tests.api.place import NOW, Place, place
 from tests.console import scenes
 from tests.console.chromium import launched
 
@@ -39,8 +38,7 @@ KEPT = {
 
 async def filled(api: Place) -> None:
     """Something to look at."""
-    models = {"qwen3-32b": MODEL.model_copy(update={"model": "qwen3-32b"})}
-    object.__setattr__(api.service, "settings", Settings(models=models))
+    object.__setattr__(api.service, "settings", scenes.settings())
     await scenes.a_day(api, NOW)
     await scenes.play(api, "long", scenes.first("Read the whole archive and find the record of 1977."), scenes.long(600), NOW - 90_000)
     await scenes.play(api, "failed", scenes.first("Where is order 55-1, and why has nobody answered?"), scenes.failed(), NOW - 100)

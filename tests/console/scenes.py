@@ -27,7 +27,8 @@ from orchestrator.core.events import (
 )
 from orchestrator.core.spec import AgentSpec, Limits, Rule, ToolSpec
 from orchestrator.dispatch import Job
-from tests.api.place import Place
+from orchestrator.settings import Settings
+from tests.api.place import MODEL, Place
 
 Timed = tuple[float, Event]
 """Seconds since the event before, and the event."""
@@ -36,6 +37,11 @@ RULES = (
     Rule("marked", "ask", "The operator wants a person to approve each call of this tool.", marked=True),
     Rule("reads", "allow", "Reading changes nothing.", effects=("read",)),
 )
+
+
+def settings() -> Settings:
+    """Those of a server that knows the model of these runs."""
+    return Settings(models={"qwen3-32b": MODEL.model_copy(update={"model": "qwen3-32b"})})
 
 
 def tool(name: str, description: str, **more: bool) -> ToolSpec:
