@@ -18,6 +18,7 @@ from orchestrator.core.clean.strip import strip
 from orchestrator.core.events import (
     Action,
     Actions,
+    ActionStarted,
     Attempt,
     Decision,
     Entry,
@@ -73,7 +74,7 @@ def tree(trace: Trace, *, whole: bool = False, raw: Mapping[str, bytes] | None =
         elif isinstance(event, RunEnded):
             root.add(ending(run))
         else:
-            branch.add(_aside(entry))
+            branch.add(_aside(entry, before))
     return root
 
 
@@ -174,10 +175,25 @@ def _observation(seen: Observation, whole: bool, raw: bytes | None) -> Renderabl
     return Group(*lines)
 
 
-def _aside(entry: Entry) -> Text:
+def allowed(run: Run, begun: ActionStarted) -> str:
+    """Who let an action begin, and why: a person, or a rule of the permissions. `run` is the one that it began in."""
+    decision = run.decided.get(begun.id)
+    if decision is not None:
+        told = "approved" if decision.verdict == "approve" else "edited"
+        return f"{told} by {decision.by}" + (f": {decision.reason}" if decision.reason else "")
+    if not begun.rule:
+        return "allowed: this run has no rules"
+    rule = next((each for each in run.start.permissions if each.name == begun.rule), None)
+    return f"allowed by {begun.rule}" + (f": {rule.reason}" if rule is not None and rule.reason else "")
+
+
+def _aside(entry: Entry, run: Run) -> Text:
     match entry.event:
-        case Waiting(id=action_id, reason=reason, until=until):
-            return Text(f"waiting for {reason} of {action_id} until {when(until)}", "yellow")
+        case ActionStarted(id=action_id) as begun:
+            return Text(plain(f"begun {action_id}, {allowed(run, begun)}"), "dim")
+        case Waiting(id=action_id, reason=reason, until=until, why=why):
+            told = f"waiting for {reason} of {action_id} until {when(until)}"
+            return Text(plain(f"{told}; {why}" if why else told), "yellow")
         case Decision(id=action_id, by=by, verdict=verdict, reason=reason):
             return Text(plain(f"{by}: {verdict} {action_id} {reason}".rstrip()), "yellow")
         case event:
