@@ -75,6 +75,7 @@ def state(row: RunRow, trace: Trace) -> RunState:
             input=dict(run.action(wait.id).input),
             reason=wait.reason,
             until=wait.until,
+            why=wait.why,
         )
         for wait in run.waiting.values()
     ]

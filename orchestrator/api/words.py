@@ -153,13 +153,14 @@ class Spent(Told):
 
 
 class WaitingAction(Told):
-    """An action that waits: for a person ("approval") or for its result ("tool"), until then."""
+    """An action that waits: for a person ("approval") or for its result ("tool"), until then. `why` a person is asked."""
 
     id: str
     tool: str
     input: dict[str, Any]
     reason: Literal["tool", "approval"]
     until: float
+    why: str = ""
 
 
 class RunState(RunLine):

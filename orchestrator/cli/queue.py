@@ -246,6 +246,7 @@ def standing(run: Run) -> dict[str, Any]:
         found[f"action {wait.id}"] = {
             "waits for": "approval" if wait.reason == "approval" else "its result",
             "until": when(wait.until),
+            **({"why": wait.why} if wait.why else {}),
             "tool": action.tool,
             "input": json.dumps(action.input, ensure_ascii=False, default=str),
         }
