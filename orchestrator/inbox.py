@@ -20,6 +20,7 @@ from typing import Any, Literal
 from orchestrator.core.clean import Rules as Cleaning
 from orchestrator.core.clean import hidden, hide
 from orchestrator.core.events import Decision, Event
+from orchestrator.core.permission import POLICY
 from orchestrator.core.run import Run, replay
 from orchestrator.core.spec import JsonObject
 from orchestrator.dispatch import Dispatcher
@@ -66,11 +67,14 @@ class Inbox:
         self._store, self._dispatcher, self._key = store, dispatcher, key
         self._clock, self._secrets, self._wake = clock, secrets, wake
 
-    async def cancel(self, run_id: str, *, by: str, reason: str = "") -> Run:
+    async def cancel(self, run_id: str, *, by: str, reason: str = "", via: str = "") -> Run:
         """End the run as soon as its driver hears of it. Again: nothing more happens. NotTaken when it has ended."""
+        _person(by)
 
         def word(run: Run) -> Event | None:
-            return None if run.cancelled is not None else Decision("", by, "cancel", reason=hide(reason, self._secrets))
+            if run.cancelled is not None:
+                return None
+            return Decision("", by, "cancel", reason=hide(reason, self._secrets), via=via)
 
         return await self._append(run_id, word)
 
@@ -83,8 +87,11 @@ class Inbox:
         by: str,
         input: JsonObject | None = None,
         reason: str = "",
+        via: str = "",
     ) -> Run:
-        """A person's word on an action that waits for approval; `input` replaces the action's where the verdict is "edit"."""
+        """A person's word on an action that waits for approval; `input` replaces the action's where the verdict is "edit". `via` is
+        the id of the token it came with."""
+        _person(by)
         if (verdict == "edit") != (input is not None):
             raise NotTaken(
                 "BAD_RESULT", f"{verdict} with input={input!r}: an edit brings the new input, and nothing else does"
@@ -98,13 +105,17 @@ class Inbox:
                     "NOT_WAITING",
                     f"action {action_id!r} of run {run_id} waits for no approval; these do: {asked or 'none'}",
                 )
-            return Decision(action_id, by, verdict, hidden(input, self._secrets), hide(reason, self._secrets))
+            return Decision(action_id, by, verdict, hidden(input, self._secrets), hide(reason, self._secrets), via)
 
         return await self._append(run_id, word)
 
+    def claimed(self, token: str) -> tuple[str, str]:
+        """(run id, action id) of a callback's token. NotTaken: BAD_TOKEN, EXPIRED."""
+        return opened(self._key, token, self._clock())
+
     async def callback(self, token: str, result: Any) -> Run:
         """The result of a long tool: any JSON value (a success), or the envelope {"status", "code", "data", "message"}."""
-        run_id, action_id = opened(self._key, token, self._clock())
+        run_id, action_id = self.claimed(token)
         run = await self._waiting(run_id, action_id)
         action, spec = run.action(action_id), run.tool(run.action(action_id).tool)
         said, bare = returned(result)
@@ -170,6 +181,12 @@ class Inbox:
         await self._dispatcher.wake(run_id, now=self._clock())
         if self._wake is not None:
             await self._wake(run_id)
+
+
+def _person(by: str) -> None:
+    """NotTaken for the name under which the host's own permissions decide."""
+    if by.strip().casefold() == POLICY:
+        raise NotTaken("BAD_RESULT", f"a person decides under another name than {by!r}: that is the host's own policy")
 
 
 def callback_token(key: bytes, run: Run, action_id: str) -> str:

@@ -194,8 +194,9 @@ def _aside(entry: Entry, run: Run) -> Text:
         case Waiting(id=action_id, reason=reason, until=until, why=why):
             told = f"waiting for {reason} of {action_id} until {when(until)}"
             return Text(plain(f"{told}; {why}" if why else told), "yellow")
-        case Decision(id=action_id, by=by, verdict=verdict, reason=reason):
-            return Text(plain(f"{by}: {verdict} {action_id} {reason}".rstrip()), "yellow")
+        case Decision(id=action_id, by=by, verdict=verdict, reason=reason, via=via):
+            who = f"{by} (token {via})" if via else by
+            return Text(plain(f"{who}: {verdict} {action_id} {reason}".rstrip()), "yellow")
         case event:
             return Text(plain(f"{event.kind} {getattr(event, 'id', '')}"), "dim")
 

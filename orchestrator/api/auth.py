@@ -8,7 +8,7 @@ import ipaddress
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.requests import HTTPConnection
 
@@ -23,12 +23,13 @@ _WHO = {"WWW-Authenticate": 'Bearer realm="orchestrator"'}
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Somebody. `tenant` None: the runs of all tenants. `form` is what their forms carry against forgery."""
+    """Somebody. `tenant` None: the runs of all tenants. `form` is what their forms carry against forgery; `token` is its id."""
 
     name: str
     tenant: str | None
     scopes: frozenset[Scope]
     form: str = ""
+    token: str = ""
 
     def may(self, scope: Scope) -> bool:
         """Has this scope; admin has every one."""
@@ -91,7 +92,7 @@ class Gate:
                 _WHO,
             )
         tenant = None if token.tenant == EVERY_TENANT else token.tenant
-        return self._signed_in(Principal(token.name, tenant, frozenset(token.scopes)), text)
+        return self._signed_in(Principal(token.name, tenant, frozenset(token.scopes), token=token.id), text)
 
     def same_origin(self, request: HTTPConnection) -> None:
         """Problem 403 when another site's page makes this browser ask."""
@@ -105,7 +106,7 @@ class Gate:
 
     def _signed_in(self, who: Principal, text: str) -> Principal:
         form = hmac.digest(text.encode("utf-8", "surrogatepass") or self._key, b"form", hashlib.sha256).hex()
-        return Principal(who.name, who.tenant, who.scopes, form)
+        return replace(who, form=form)
 
 
 def is_loopback(host: str) -> bool:

@@ -23,7 +23,7 @@ from orchestrator.stores.record import dump_entry
 
 MEDIA = "text/event-stream"
 BEAT = 15.0
-"""Seconds between two signs of life when nothing happens."""
+"""Seconds between two looks whether the follower may still follow; and between two signs of life when nothing happens."""
 STALL = 30.0
 """Seconds that one write may take."""
 _log = structlog.stdlib.get_logger("orchestrator.api")
@@ -76,14 +76,18 @@ class EventStream(Response):
         closing = asyncio.ensure_future(service.closing.wait())
         entries = service.store.follow(self._run_id, self._after)
         coming = asyncio.ensure_future(anext(entries, None))
+        now = asyncio.get_running_loop().time
+        due = now() + BEAT
         yield b"retry: 1000\n\n"
         try:
             while True:
-                await asyncio.wait((coming, closing, gone), timeout=BEAT, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait((coming, closing, gone), timeout=due - now(), return_when=asyncio.FIRST_COMPLETED)
                 if gone.done() or closing.done():
                     return
+                if now() >= due:
+                    await self._still_allowed()
+                    due = now() + BEAT
                 if not coming.done():
-                    await self._still_there()
                     yield b": still here\n\n"
                     continue
                 entry = coming.result()
@@ -98,10 +102,12 @@ class EventStream(Response):
             closing.cancel()
             await asyncio.gather(coming, closing, return_exceptions=True)
 
-    async def _still_there(self) -> None:
-        """Problem when the token was revoked, or the run purged, in the meantime."""
-        self._call.service.gate.who(self._call.request)
-        if await self._call.service.store.row(self._run_id) is None:
+    async def _still_allowed(self) -> None:
+        """Problem when the token was revoked, has expired or says less, or the run was purged, in the meantime."""
+        who = self._call.service.gate.who(self._call.request)
+        who.need("read")
+        row = await self._call.service.store.row(self._run_id)
+        if row is None or not who.sees(row.tenant):
             raise Problem(404, "UNKNOWN_RUN", "the run has been deleted")
 
 

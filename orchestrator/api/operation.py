@@ -44,11 +44,12 @@ class Call:
 
 
 Handler: TypeAlias = Callable[[Call], Awaitable[Response]]
+Admits: TypeAlias = Callable[[Service, Request], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """`scope` None: no token is asked for. `answers` is by status; a string there is a media type. `largest` is in bytes."""
+    """`scope` None: no token is asked for; then `admits` raises before the body of a stranger is read. `answers` is by status; a string there is a media type. `largest` is in bytes."""
 
     method: str
     path: str
@@ -59,6 +60,7 @@ class Operation:
     query: type[BaseModel] = Nothing
     body: type[BaseModel] | None = None
     optional: bool = False
+    admits: Admits | None = None
     largest: int = LARGEST_BODY
     problems: tuple[int, ...] = field(default=())
 
@@ -79,6 +81,8 @@ class Operation:
         if self.scope is not None:
             who = service.gate.who(request)
             who.need(self.scope)
+        if self.admits is not None:
+            self.admits(service, request)
         query = checked(self.query, dict(request.query_params), "the query")
         body = None if self.body is None else checked(self.body, await self._read(request), "the body")
         return await self.handler(Call(service, request, who, query, body))

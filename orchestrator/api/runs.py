@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from starlette.requests import Request
 from starlette.responses import Response
 
 from orchestrator.api.auth import Principal
@@ -89,7 +90,7 @@ async def get_raw(call: Call) -> Response:
 async def cancel_run(call: Call) -> Response:
     """End it, wherever it is being driven."""
     row = await seen(call, call.path["run_id"])
-    await call.service.inbox.cancel(row.run_id, by=call.who.name, reason=call.body.reason)
+    await call.service.inbox.cancel(row.run_id, by=call.who.name, via=call.who.token, reason=call.body.reason)
     return reply(await found(call, row.run_id))
 
 
@@ -108,6 +109,11 @@ async def refuse_action(call: Call) -> Response:
     return await decided(call, "refuse")
 
 
+def expected(service: Service, request: Request) -> None:
+    """NotTaken for a callback whose token is none of ours, or too old: its body is not even read."""
+    service.inbox.claimed(request.path_params["token"])
+
+
 async def call_back(call: Call) -> Response:
     """Bring the result of a long tool; the token in the path is signed, expires, and is good once."""
     await call.service.inbox.callback(call.path["token"], call.body.root)
@@ -118,8 +124,9 @@ async def decided(call: Call, verdict: Verdict) -> Response:
     """A person's word on an action."""
     row = await seen(call, call.path["run_id"])
     given = call.body.input if verdict == "edit" else None
+    who = call.who
     await call.service.inbox.decide(
-        row.run_id, call.path["action_id"], verdict, by=call.who.name, input=given, reason=call.body.reason
+        row.run_id, call.path["action_id"], verdict, by=who.name, via=who.token, input=given, reason=call.body.reason
     )
     return reply(await found(call, row.run_id))
 

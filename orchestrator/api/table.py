@@ -105,6 +105,7 @@ OPERATIONS: tuple[Operation, ...] = (
         says="Bring the result of a long tool. The token is signed, expires, and is good once; no other token is asked for.",
         handler=runs.call_back,
         scope=None,
+        admits=runs.expected,
         body=words.Result,
         largest=8 * LARGEST_BODY,
         answers={204: None},

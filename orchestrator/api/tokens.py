@@ -16,12 +16,16 @@ from typing import Literal, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from orchestrator.core.permission import POLICY
 from orchestrator.errors import ConfigError, StoreError
 
 Scope: TypeAlias = Literal["submit", "read", "approve", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 EVERY_TENANT = "*"
 """The tenant of a token that sees the runs of all."""
+
+RESERVED = frozenset({"local", POLICY})
+"""Names that say in a Trace that nobody with a token decided."""
 
 PREFIX = "orc_"
 TENANT = r"^[^\x00-\x1f\x7f\ud800-\udfff]*$"
@@ -86,7 +90,9 @@ class TokenFile:
     def create(
         self, name: str, scopes: Iterable[Scope], tenant: str, now: float, expires_at: float | None = None
     ) -> str:
-        """Make a token; its text, which is told once and kept nowhere. ConfigError for a name that is taken."""
+        """Make a token; its text, which is told once and kept nowhere. ConfigError for a name that is taken or RESERVED."""
+        if name.casefold() in RESERVED:
+            raise ConfigError(f"{name!r} stands in Traces for something else than a person: choose another name")
         if any(each.name == name for each in self.all()):
             raise ConfigError(f"there is a token {name!r} already: revoke it, or choose another name")
         text = PREFIX + secrets.token_urlsafe(32)

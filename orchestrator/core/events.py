@@ -246,7 +246,7 @@ class Decision:
 
     `input` replaces the action's input when edited.
 
-    "cancel" is about the run itself; its `id` is "".
+    "cancel" is about the run itself; its `id` is "". `via` is the id of the API token it came with; "" where there was none.
     """
 
     id: str
@@ -254,6 +254,7 @@ class Decision:
     verdict: Literal["approve", "edit", "refuse", "cancel"]
     input: JsonObject | None = None
     reason: str = ""
+    via: str = ""
     kind: Literal["decision"] = "decision"
 
 
