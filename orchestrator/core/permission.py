@@ -7,16 +7,18 @@ only when a rule asks for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Literal
 
 from orchestrator.core.clean.steps import one_line
 from orchestrator.core.events import Action
 from orchestrator.core.provenance import Argument, Sources
 from orchestrator.core.run import Run
-from orchestrator.core.spec import Rule, ToolSpec
+from orchestrator.core.spec import Role, Rule, Source, ToolSpec
 
 POLICY = "policy"
 """Who decided, where a rule refused."""
@@ -35,6 +37,12 @@ the user. Anything else is for a person to decide."""
 
 _FORMER = (_MARKED, Rule("", "allow"))
 _SHOWN, _LISTED = 80, 4
+_ASKED: frozenset[Source] = frozenset({"user", "named"})
+_OWN: frozenset[Source] = _ASKED | {"operator"}
+_DETAIL = re.compile(
+    r"true|false|-?\d{1,6}(?:\.\d{1,6})?|(?:\d{4}-\d{2}-\d{2}[T ]?)?(?:\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:\d{2})?)?"
+)
+"""A value too small to carry words or an address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +54,35 @@ class Ruling:
     why: str = ""
 
 
+class _Judged:
+    """An Action's arguments and where they come from: found out once, when a rule first asks."""
+
+    def __init__(self, run: Run, action: Action, spec: ToolSpec) -> None:
+        self._run, self._action, self._spec = run, action, spec
+
+    @cached_property
+    def arguments(self) -> tuple[Argument, ...]:
+        """All of them."""
+        return Sources.of(self._run).arguments(self._action.input, self._spec)
+
+    @cached_property
+    def governing(self) -> tuple[Argument, ...]:
+        """Those that must be the user's: not details, and not what is written where only he reads it."""
+        roles = {f"/{name}": role for name, role in self._spec.roles.items()}
+        writes = self._spec.effect_of(self._action.input) == "write"
+        return tuple(each for each in self.arguments if not _excused(each, roles.get(each.pointer), writes=writes))
+
+
+def _excused(argument: Argument, role: Role | None, *, writes: bool) -> bool:
+    return (role == "detail" and _DETAIL.fullmatch(argument.value) is not None) or (role == "content" and writes)
+
+
 def permit(run: Run, action: Action, spec: ToolSpec) -> Ruling:
     """The ruling on a proposed Action of a tool that the run was offered. A run without rules asks for marked tools only."""
-    judged: list[tuple[Argument, ...]] = []
-
-    def arguments() -> tuple[Argument, ...]:
-        if not judged:
-            judged.append(Sources.of(run).arguments(action.input, spec))
-        return judged[0]
-
+    judged = _Judged(run, action, spec)
     for rule in run.start.permissions or _FORMER:
-        if _fits(rule, run, action, spec) and _concerns(rule, arguments):
-            return Ruling(
-                rule.verdict, rule.name, "" if rule.verdict == "allow" else _why(rule, judged, arguments, run)
-            )
+        if _fits(rule, run, action, spec) and _concerns(rule, judged):
+            return Ruling(rule.verdict, rule.name, "" if rule.verdict == "allow" else _why(rule, judged, run))
     return Ruling("ask", "", "No rule of the permissions fits this action.")
 
 
@@ -67,7 +90,7 @@ def _fits(rule: Rule, run: Run, action: Action, spec: ToolSpec) -> bool:
     """The conditions that cost nothing."""
     return (
         (rule.marked is None or rule.marked == spec.requires_approval)
-        and (not rule.effects or spec.does in rule.effects)
+        and (not rule.effects or spec.effect_of(action.input) in rule.effects)
         and (rule.tainted is None or rule.tainted == run.tainted)
         and (not rule.tools or any(fnmatchcase(action.tool, each) for each in rule.tools))
         and (not rule.tenants or any(fnmatchcase(run.start.tenant, each) for each in rule.tenants))
@@ -75,23 +98,23 @@ def _fits(rule: Rule, run: Run, action: Action, spec: ToolSpec) -> bool:
     )
 
 
-def _concerns(rule: Rule, arguments: Callable[[], tuple[Argument, ...]]) -> bool:
+def _concerns(rule: Rule, judged: _Judged) -> bool:
     """The conditions on where the arguments come from."""
-    if rule.given is not None and rule.given != given(arguments()):
+    if rule.given is not None and rule.given != given(judged.governing):
         return False
     if not rule.origins and not rule.kinds:
         return True
     return any(
         (not rule.origins or each.source in rule.origins) and (not rule.kinds or not each.kinds.isdisjoint(rule.kinds))
-        for each in arguments()
+        for each in judged.arguments
     )
 
 
 def given(arguments: Sequence[Argument]) -> bool:
-    """Does all of this come from the user's request? Constants of the operator may stand beside it, but not alone: a call
-    that says nothing of the user's was not asked for by him."""
+    """Does all of this come from the user's request, or stand for what he named? Constants of the operator may stand beside it, but
+    not alone: a call that says nothing of the user's was not asked for by him."""
     sources = {each.source for each in arguments}
-    return "user" in sources and sources <= {"user", "operator"}
+    return not sources.isdisjoint(_ASKED) and sources <= _OWN
 
 
 def spent(run: Run) -> float:
@@ -101,14 +124,11 @@ def spent(run: Run) -> float:
     return max(tokens, (run.usage.cost or 0.0) / limits.max_cost if limits.max_cost else 0.0)
 
 
-def _why(
-    rule: Rule, judged: list[tuple[Argument, ...]], arguments: Callable[[], tuple[Argument, ...]], run: Run
-) -> str:
-    """The rule's reason, and the arguments that are not the user's, where that is what it is about."""
+def _why(rule: Rule, judged: _Judged, run: Run) -> str:
+    """The rule's reason, and the arguments that should be the user's and are not, where that is what it is about."""
     named = f"{rule.name}: {rule.reason}" if rule.reason else rule.name
-    foreign = [
-        each for each in (arguments() if judged or run.tainted else ()) if each.source not in {"user", "operator"}
-    ]
+    about = "arguments" in vars(judged) or run.tainted
+    foreign = [each for each in (judged.governing if about else ()) if each.source not in _OWN]
     listed = "; ".join(map(_told, foreign[:_LISTED]))
     more = f"; and {len(foreign) - _LISTED} more" if len(foreign) > _LISTED else ""
     return f"{named} {listed}{more}".rstrip()

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Any
 
-from orchestrator.core.events import Action, Actions
+from orchestrator.core.events import Action, Actions, ModelTurn
+from orchestrator.core.form import fills, forms
 from orchestrator.core.identifier import (
     account,
     canonical,
@@ -24,9 +24,12 @@ from orchestrator.core.identifier import (
     loose,
     plain,
     undone,
+    without_accounts,
     written,
 )
-from orchestrator.core.run import Run, Step
+from orchestrator.core.leaves import leaves
+from orchestrator.core.named import resolved, shown
+from orchestrator.core.run import Run
 from orchestrator.core.spec import Json, JsonObject, Sensitive, Source, ToolSpec
 
 _MOST = 64
@@ -72,13 +75,14 @@ class Sources:
         self._user = _Words("\n".join(map(written, user)))
         self._operator = _Words(written(operator))
         self._said = said
+        self._run = Run()
 
     @classmethod
     def of(cls, run: Run) -> Sources:
         """The sources of a run, from its closed steps."""
-        user = (run.start.goal, *_typed(run.steps))
+        user = (run.start.goal, *_typed(run))
         made = cls(user, run.start.agent.instructions, ())
-        made._said = _said(run, made)
+        made._said, made._run = _said(run, made), run
         return made
 
     @cached_property
@@ -86,15 +90,25 @@ class Sources:
         """What tools said, in order; read only when something is not the user's."""
         return tuple(self._said)
 
+    @cached_property
+    def _resolved(self) -> Mapping[tuple[str, str], str]:
+        return resolved(self._run, self._user.hold)
+
     def arguments(self, given: JsonObject, spec: ToolSpec) -> tuple[Argument, ...]:
         """Every value of an input, and every key that the tool's schema does not name, with its source."""
-        return tuple(self._judged(*each, spec) for each in _leaves(given, spec.schema))
+        return tuple(self._judged(*each, spec) for each in leaves(given, spec.schema))
 
     def given(self, value: str) -> Source | None:
         """Whose words the value stands in, the user's or the operator's; None: in neither."""
         if self._user.hold(value):
             return "user"
         return "operator" if self._operator.hold(value) else None
+
+    def asked(self, given: JsonObject, spec: ToolSpec) -> bool:
+        """Is all of an input the user's or the operator's?"""
+        return all(
+            declared or self.given(_shown(value)) is not None for _, value, declared in leaves(given, spec.schema)
+        )
 
     def _judged(self, pointer: str, value: str | float | bool, declared: bool, spec: ToolSpec) -> Argument:
         text = _shown(value)
@@ -103,6 +117,11 @@ class Sources:
             return Argument(pointer, text, own, kinds)
         if declared and (spec.trusted or not spec.foreign):
             return Argument(pointer, text, "operator", kinds)
+        if self._user.form(text):
+            return Argument(pointer, text, "user", kinds)
+        name = next((part for part in reversed(pointer.split("/")) if not part.isdigit()), "")
+        if kinds <= {"path"} and (resolver := self._resolved.get((name, shown(value)))) is not None:
+            return Argument(pointer, text, "named", kinds, resolver)
         source, tool = self._heard_from(text)
         return Argument(pointer, text, source, kinds, tool)
 
@@ -129,8 +148,13 @@ class _Words:
         self._text = text
 
     @cached_property
+    def _loose_words(self) -> str:
+        """The text without its account numbers: a group of their digits is no number of its own."""
+        return without_accounts(self._text)
+
+    @cached_property
     def _plain(self) -> str:
-        return plain(self._text)
+        return plain(self._loose_words)
 
     @cached_property
     def _pointed(self) -> frozenset[tuple[Sensitive, str]]:
@@ -140,7 +164,11 @@ class _Words:
 
     @cached_property
     def _numbers(self) -> frozenset[float | None]:
-        return frozenset(map(_number, _NUMBER.findall(self._text)))
+        return frozenset(map(_number, _NUMBER.findall(self._loose_words)))
+
+    @cached_property
+    def _forms(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(forms(self._text))
 
     def hold(self, value: str) -> bool:
         """Does this very value stand here, as a word or words of its own and not as a piece of another?"""
@@ -156,6 +184,10 @@ class _Words:
         if number is not None and len(account(value)) < 7:
             return number in self._numbers
         return self._stands(plain(value)) or self._lists(value) or ("account", account(value)) in self._pointed
+
+    def form(self, value: str) -> bool:
+        """Does the value fill a form that stands here?"""
+        return any(fills(form, value) for form in self._forms)
 
     def _lists(self, value: str) -> bool:
         """A list of addresses or accounts in one text, each of which stands here."""
@@ -223,12 +255,13 @@ def _parts(text: str) -> Iterator[str]:
             yield line
 
 
-def _typed(steps: Sequence[Step]) -> Iterator[str]:
-    """What people typed in edits: the values that the model had not proposed."""
-    for step in steps:
-        for edited in step.edited:
-            proposed = {text for each in _actions(step) if each.id == edited.id for text in map(str, _flat(each.input))}
-            yield from (text for text in map(str, _flat(edited.input)) if text not in proposed)
+def _typed(run: Run) -> Iterator[str]:
+    """What people typed in edits, those of the open step too: the values that the model had not proposed."""
+    open_step = () if run.turn is None else ((run.turn, run.pending if run.decided else ()),)
+    for turn, edits in (*((step.turn, step.edited) for step in run.steps if step.edited), *open_step):
+        before = {action.id: set(map(str, _flat(action.input))) for action in _actions(turn)} if edits else {}
+        for edited in edits:
+            yield from (text for text in map(str, _flat(edited.input)) if text not in before.get(edited.id, ()))
 
 
 def _flat(value: Json) -> Iterator[str | float]:
@@ -244,8 +277,8 @@ def _flat(value: Json) -> Iterator[str | float]:
             yield each
 
 
-def _actions(step: Step) -> tuple[Action, ...]:
-    return step.turn.intent.actions if isinstance(step.turn.intent, Actions) else ()
+def _actions(turn: ModelTurn) -> tuple[Action, ...]:
+    return turn.intent.actions if isinstance(turn.intent, Actions) else ()
 
 
 def _said(run: Run, own: Sources) -> Iterator[Said]:
@@ -262,77 +295,13 @@ def _said(run: Run, own: Sources) -> Iterator[Said]:
     )
     outside, wrote = any(spec.foreign and not spec.trusted for spec in specs.values()), False
     for step in run.steps:
-        inputs = {action.id: action.input for action in (*_actions(step), *step.edited)}
+        inputs = {action.id: action.input for action in (*_actions(step.turn), *step.edited)}
         tools = [specs.get(seen.tool) for seen in step.observations]
         believed = [
-            spec is None or (spec.trusted and not (outside and (wrote or not _asked(own, inputs.get(seen.id)))))
+            spec is None or (spec.trusted and not (outside and (wrote or not own.asked(inputs.get(seen.id, {}), spec))))
             for spec, seen in zip(tools, step.observations, strict=True)
         ]
         for seen, fine in zip(step.observations, believed, strict=True):
             yield Said("trusted" if fine else "untrusted", seen.tool, "\n".join((seen.content, *seen.facts.values())))
         wrote = wrote or (outside and any(spec is not None and spec.does != "read" for spec in tools))
         outside = outside or not all(believed)
-
-
-def _asked(own: Sources, given: Json) -> bool:
-    """Is all of this input the user's or the operator's?"""
-    return all(own.given(_shown(value)) is not None for value in _flat(given))
-
-
-def _leaves(given: JsonObject, schema: JsonObject) -> Iterator[tuple[str, str | float | bool, bool]]:
-    """(pointer, value, does the schema declare this very value) of everything in an input that says something."""
-    rest: list[tuple[str, Json, list[Any]]] = [("", given, [schema])]
-    while rest:
-        pointer, value, schemas = rest.pop()
-        options = _options(schemas, schema)
-        if isinstance(value, Mapping):
-            for key, inner in value.items():
-                below = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
-                named = [each for option in options if (each := _table(option.get("properties")).get(key)) is not None]
-                if not named:
-                    yield below, key, False
-                rest.append((below, inner, named or [option.get("additionalProperties") for option in options]))
-        elif isinstance(value, Sequence) and not isinstance(value, str):
-            items = [option.get("items") for option in options]
-            rest += [(f"{pointer}/{index}", inner, items) for index, inner in enumerate(value)]
-        elif value is not None and value != "":
-            yield pointer, value, any(_declares(option, value) for option in options)
-
-
-def _options(schemas: Iterable[Any], root: JsonObject) -> list[Mapping[str, Any]]:
-    """The plain schemas that these offer: references followed, alternatives side by side, each once."""
-    rest, found = list(schemas), dict[int, Mapping[str, Any]]()
-    while rest:
-        schema = rest.pop()
-        if not isinstance(schema, Mapping) or id(schema) in found:
-            continue
-        found[id(schema)] = schema
-        reference = schema.get("$ref")
-        if isinstance(reference, str) and reference.startswith("#/"):
-            place: Any = root
-            for part in reference[2:].split("/"):
-                place = _table(place).get(part)
-            rest.append(place)
-        for word in ("anyOf", "oneOf", "allOf"):
-            among = schema.get(word)
-            rest += among if isinstance(among, list | tuple) else ()
-    return list(found.values())
-
-
-def _table(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _declares(schema: Mapping[str, Any], value: str | float | bool) -> bool:
-    """Is this value one that the operator wrote, or within bounds that he set on both sides?"""
-    enum = schema.get("enum")
-    if isinstance(enum, Sequence) and value in enum:
-        return True
-    if any(word in schema and schema[word] == value for word in ("const", "default")):
-        return True
-    if isinstance(value, bool):
-        return schema.get("type") == "boolean"
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if isinstance(value, str) or not isinstance(low, int | float) or not isinstance(high, int | float):
-        return False
-    return low <= value <= high

@@ -11,7 +11,8 @@ JsonObject: TypeAlias = Mapping[str, Json]
 Protocol: TypeAlias = Literal["native", "text"]
 Language: TypeAlias = Literal["en", "zh"]
 Effect: TypeAlias = Literal["read", "write", "send"]
-Source: TypeAlias = Literal["user", "operator", "trusted", "untrusted", "model"]
+Source: TypeAlias = Literal["user", "operator", "named", "trusted", "untrusted", "model"]
+Role: TypeAlias = Literal["detail", "content", "reach"]
 Sensitive: TypeAlias = Literal["email", "url", "account", "path"]
 
 
@@ -24,6 +25,11 @@ class ToolSpec:
     only such a tool is ever retried or run again after a crash. `effect` is what it does to the world: read, write, or send
     something out of it; where None, `does` tells. Results of a tool that is not `trusted` come from outside; of a `foreign` one
     (an MCP server's) its description and schema do too, so a run that is offered it has read text from outside.
+
+    `roles` are of arguments that need not be the user's words: a `detail` (a date, a time, a small number, yes or no) and, where
+    the call only writes, `content`. `reach`: what it reaches others with; a call that leaves all of these empty only writes.
+    `names` is about the tool's results: {argument of any tool: (field, name)} says that in each record the tool builds, what
+    stands in the field `name` names what the value in `field` points at, and that it may be given as that argument.
     """
 
     name: str
@@ -41,11 +47,20 @@ class ToolSpec:
     reconcilable: bool = False
     effect: Effect | None = None
     foreign: bool = False
+    roles: Mapping[str, Role] = field(default_factory=dict)
+    names: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def does(self) -> Effect:
         """The effect, as declared. Undeclared: a tool that may not run twice without harm, or has a side effect, writes."""
         return self.effect or ("write" if self.side_effect or not self.repeatable else "read")
+
+    def effect_of(self, given: JsonObject) -> Effect:
+        """The effect of a call with this input."""
+        reach = [name for name, role in self.roles.items() if role == "reach"] if self.roles else ()
+        if self.does != "send" or not reach or any(given.get(name) not in (None, "", [], {}) for name in reach):
+            return self.does
+        return "write"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +68,7 @@ class Rule:
     """One rule of the permissions. It fits an Action when each condition that is given holds; an empty one always holds.
 
     `tools` and `tenants` are globs. `tainted`: the run has read text from outside. `given`: every argument comes from the user's
-    request (or is a constant that the operator declared), and at least one from the request. `origins` and `kinds`: some argument
+    request (or is a constant that the operator declared, or need not by its role), and at least one from the request. `origins` and `kinds`: some argument
     comes from one of these sources, is or holds one of these. `marked`: the tool has `requires_approval`. `spent`: the
     run has used this share (0..1) of its tokens or money, or more. `reason` is one sentence for people and for the model.
     """
