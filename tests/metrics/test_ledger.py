@@ -1,4 +1,4 @@
-"""Passing over texts that cannot show what is asked for changes no step bloat."""
+"""Passing over texts, and words, that cannot be what is asked for changes no step bloat."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.core.events import Action, Observation
-from orchestrator.core.measure import ToolName, TurnText, step_bloat
+from orchestrator.core.measure import ToolName, TurnText, ledger, step_bloat
 from orchestrator.core.measure.ledger import Ledger
+from orchestrator.core.measure.tokens import stands_plainly
+from orchestrator.core.measure.values import shown_in
 from tests.health.case import turn
 
 CASES = [
@@ -36,6 +38,9 @@ WORDS = st.sampled_from(
         "iOS",
         "NASA",
         "v4",
+        "value",
+        "march",
+        "million",
         "a=b",
         "key:",
         "-3",
@@ -55,7 +60,8 @@ def bloats(turns: tuple[TurnText, ...], goal: str, tools: tuple[ToolName, ...]) 
 
 def closely(turns: tuple[TurnText, ...], goal: str, tools: tuple[ToolName, ...]) -> list[object]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Ledger, "_may_show", lambda *_: True)
+        patch.setattr(Ledger, "_surely_shown", lambda *_: None)
+        patch.setattr(ledger, "Wanted", lambda _: None)
         return bloats(turns, goal, tools)
 
 
@@ -83,3 +89,44 @@ def test_any_run_comes_out_the_same(steps: list[tuple[str, str]], goal: str, fin
     ]
     whole = (*turns, TurnText(None, None, (), final, (), ()))
     assert bloats(whole, goal, ()) == closely(whole, goal, ())
+
+
+PIECES = st.sampled_from(
+    [
+        "v4",
+        "value",
+        "March",
+        "million",
+        "4",
+        "5",
+        "k",
+        "%",
+        "status",
+        "may",
+        "Sept",
+        "pm",
+        "T",
+        "2024-05-01",
+        "12:30",
+        "1)",
+        "2.",
+        ":",
+        ",",
+        ".",
+        ";",
+        "-",
+        "_",
+        "/",
+        "(",
+        "|",
+        "'",
+    ]
+)
+BLANKS = st.sampled_from(["", " ", " ", " ", "\n"])
+
+
+@given(st.lists(st.tuples(PIECES, BLANKS), max_size=12).map(lambda parts: "".join(map("".join, parts))))
+def test_a_word_that_stands_plainly_is_read_there(text: str) -> None:
+    shown = {key for token in shown_in(text)[0] for key in token.shows}
+    for word in ("v4", "value", "march", "million", "status"):
+        assert f"w:{word}" in shown or not stands_plainly(word, text.casefold())
