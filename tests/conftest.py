@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "needs(*programs): programs that no Python package brings; CI installs them")
 
 
-PROGRAMS = ("promtool", "amtool", "prometheus", "prometheus-alertmanager", "chromium")
+PROGRAMS = ("promtool", "amtool", "prometheus", "prometheus-alertmanager", "chromium", "mcp-server-everything")
 """What `@pytest.mark.needs` may name."""
 
 

@@ -74,7 +74,7 @@ class Connection:
         self._listing: Listing | None = None
         self._client: Client | None = None
         self._up, self._news, self._stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self._ended = False
+        self._over = asyncio.Event()
 
     @property
     def connected(self) -> bool:
@@ -84,6 +84,7 @@ class Connection:
     def stop(self) -> None:
         """Let the session end in good order."""
         self._stop.set()
+        self._over.set()
         self._news.set()
 
     async def run(self) -> None:
@@ -143,7 +144,7 @@ class Connection:
 
     async def _live(self, tail: Tail) -> None:
         """One session from its beginning to its end."""
-        self._ended = False
+        self._over.clear()
         self._news.clear()
         async with asyncio.timeout(self.settings.connect) as limit:
             async with Client(
@@ -157,15 +158,14 @@ class Connection:
                 limit.reschedule(None)
                 try:
                     self._client = client
-                    self._absent.pop(self._key(), None)
                     self._up.set()
+                    self._absent.pop(self._key(), None)
                     self.settled.set()
                     _log.info("mcp_server_up", server=self.name)
                     async with _listening(client, self._news):
                         await self._watch(client)
                 finally:
-                    self._client = None
-                    self._up.clear()
+                    self._gone()
 
     async def _watch(self, client: Client) -> None:
         while True:
@@ -173,11 +173,11 @@ class Connection:
             self._news.clear()
             if self._stop.is_set():
                 return
-            if self._ended:
+            if self._over.is_set():
                 raise ConnectionError("the server ended the connection")
             async with asyncio.timeout(LOOK):
                 await self._look(client)
-            await _first_of(self._stop, CALM)
+            await _first_of(self._over, CALM)
 
     async def _look(self, client: Client) -> None:
         """What the server lists: pinned the first time, compared with that ever after."""
@@ -198,8 +198,13 @@ class Connection:
             self._news.set()
 
     def _at_end(self) -> None:
-        self._ended = True
+        self._gone()
+        self._over.set()
         self._news.set()
+
+    def _gone(self) -> None:
+        self._client = None
+        self._up.clear()
 
     def _down(self, error: BaseException, tail: Tail) -> None:
         while isinstance(error, BaseExceptionGroup):
