@@ -24,7 +24,7 @@ def tool(name: str, effect: Effect = "read", *, trusted: bool = True, **more: ob
 
 
 READ_MAIL = tool("read_mail", trusted=False)
-CONTACTS = tool("contacts")
+CONTACTS = tool("contacts", schema={"type": "object", "properties": {"q": TEXT}})
 NOTE = tool("note", "write")
 SEND = tool(
     "send_mail", "send", schema={"type": "object", "properties": {"to": TEXT, "body": TEXT, "cc": {"type": "array"}}}
