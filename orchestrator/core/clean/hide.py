@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -43,24 +44,28 @@ def letters(text: str) -> bytes:
 class Net:
     """A set of secrets. `values` are looked for in any text, an `escaped` spelling where its sign is, `runs` (by length, the
     shortest first: spellings that are one run of base64's letters) where there is a run of that length; `all` is the longest first.
+    `percent` are regular expressions: each character as it is or percent-encoded.
     """
 
     values: tuple[str, ...]
     escaped: tuple[tuple[str, str], ...]
     runs: tuple[tuple[bytes, tuple[str, ...]], ...]
     all: tuple[str, ...]
+    percent: tuple[str, ...]
 
     def holds(self, text: str) -> bool:
         """Is one of them in the text, in any spelling?"""
-        return self._plainly(text) or ("%" in text and self._plainly(_unquoted(text)))
+        return self._plainly(text) or ("%" in text and any(map(self._plainly, _unquoted(text))))
 
     def hide(self, text: str, shape: bytes | None = None) -> str:
-        """The text without them. One that was percent-encoded takes the rest of the text's percent signs with it. `shape`: the
-        text's `letters`, where somebody has them."""
+        """The text without them. `shape`: the text's `letters`, where somebody has them."""
         if self._plainly(text, shape):
             text = self._replaced(text)
-        if "%" in text and self._plainly(plain := _unquoted(text)):
-            text = self._replaced(plain)
+        if "%" in text and any(map(self._plainly, _unquoted(text))):
+            for pattern in self.percent:
+                text = re.sub(pattern, MASK, text)
+            for plain in _unquoted(text):  # one in two layers of encoding: those of the rest of the text go with it
+                text = self._replaced(plain) if self._plainly(plain) else text
         return text
 
     def _plainly(self, text: str, shape: bytes | None = None) -> bool:
@@ -101,6 +106,7 @@ def net(secrets: tuple[str, ...]) -> Net:
         tuple(sorted(escaped)),
         tuple((b"a" * length, tuple(group)) for length, group in groupby(runs, len)),
         tuple(sorted(every, key=lambda each: (-len(each), each))),
+        tuple(_percent(each) for each in sorted(kept, key=len, reverse=True)),
     )
 
 
@@ -140,16 +146,13 @@ def texts(value: Any) -> Iterator[str]:
 
 def _escaped(secret: str) -> Iterator[tuple[str, str]]:
     """The secret as JSON, HTML or `repr` write it, where that is another spelling, each with a sign that it holds."""
-    quoted = json.dumps(secret, ensure_ascii=False)[1:-1]
-    for sign, spelling in (
-        ("\\", json.dumps(secret)[1:-1]),
-        ("\\", quoted),
-        ("\\", quoted.replace("/", "\\/")),
-        ("\\", repr(secret)[1:-1]),
-        ("&", html.escape(secret)),
-    ):
-        if spelling != secret and sign in spelling:
-            yield sign, spelling
+    once = {json.dumps(secret, ensure_ascii=ascii)[1:-1] for ascii in (True, False)}
+    once |= {each.replace("/", "\\/") for each in once} | {repr(secret)[1:-1]}
+    twice = {json.dumps(each, ensure_ascii=ascii)[1:-1] for each in once for ascii in (True, False)}
+    for sign, spellings in (("\\", once | twice), ("&", {html.escape(secret)})):
+        for spelling in spellings:
+            if spelling != secret and sign in spelling:
+                yield sign, spelling
 
 
 def _encoded(secret: str) -> Iterator[str]:
@@ -167,5 +170,14 @@ def _is_run(spelling: str) -> bool:
     return len(spelling) >= _RUN and spelling.encode("utf-8", "replace").translate(_IN_RUN) == b"a" * len(spelling)
 
 
-def _unquoted(text: str) -> str:
-    return unquote_plus(text) if "+" in text else unquote(text)
+def _percent(secret: str) -> str:
+    pieces = []
+    for char in secret:
+        encoded = "".join(f"%{byte:02X}" for byte in char.encode("utf-8", "surrogatepass"))
+        pieces.append(f"(?:{re.escape(char)}|(?i:{encoded}){'|[+]' if char == ' ' else ''})")
+    return "".join(pieces)
+
+
+def _unquoted(text: str) -> tuple[str, ...]:
+    """The text without its percent signs; also with blanks for plus signs, where it has such."""
+    return (unquote(text), unquote_plus(text)) if "+" in text else (unquote(text),)
