@@ -25,9 +25,9 @@ from orchestrator.errors import ConfigError
 from orchestrator.mcp_settings import McpName, McpSettings
 from orchestrator.permission_settings import Permissions, ToolOverride
 from orchestrator.secret import secret
+from orchestrator.trace_settings import TraceSettings
 
 CONFIG = "orchestrator.toml"
-SHORTEST_KEY = 16
 
 
 class _Table(BaseModel):
@@ -159,34 +159,6 @@ class ApiSettings(_Table):
     host: str = "127.0.0.1"
     port: int = Field(default=8700, ge=0, le=65535)
     tokens: str = "var/tokens.json"
-
-
-class TraceSettings(_Table):
-    """`key` keys the hashes of the Trace (at least 16 characters); `old_keys` are those it had before, to verify what they
-    hashed; `signing_key` is the Ed25519 private key (PEM) that signs exports. Each may be `env:NAME` or `file:/path`."""
-
-    key: SecretStr = SecretStr("")
-    old_keys: tuple[SecretStr, ...] = ()
-    signing_key: SecretStr = SecretStr("")
-
-    @field_validator("key", "old_keys", "signing_key", mode="before")
-    @classmethod
-    def _secrets(cls, value: object) -> object:
-        if isinstance(value, list | tuple):
-            return [secret(each) if isinstance(each, str) else each for each in value]
-        return secret(value) if isinstance(value, str) else value
-
-    @field_validator("key")
-    @classmethod
-    def _long_enough(cls, value: SecretStr) -> SecretStr:
-        if 0 < len(value) < SHORTEST_KEY:
-            raise ValueError(f"a key has at least {SHORTEST_KEY} characters: `openssl rand -hex 32` makes one")
-        return value
-
-    @property
-    def key_bytes(self) -> bytes:
-        """The key as it is used; b"" without one."""
-        return self.key.get_secret_value().encode()
 
 
 class TenantSettings(_Table):

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from orchestrator.cli import alerts, batch, doctor, exits, measure, queue, run, serve, tools, trace, worker
+from orchestrator.cli import alerts, batch, doctor, exits, measure, proof, queue, run, serve, tools, trace, worker
 from orchestrator.cli.context import Context
 from orchestrator.errors import OrchestratorError
 from orchestrator.log import safe
@@ -59,6 +59,8 @@ app.command()(trace.show)
 app.command()(trace.replay)
 app.command()(trace.runs)
 app.command()(measure.measure)
+app.command()(proof.verify)
+app.command()(proof.export)
 app.command()(batch.batch)
 app.command()(worker.worker)
 app.command()(queue.submit)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 
+from orchestrator.audit import Chains, verify
 from orchestrator.core.events import (
     Action,
     Actions,
@@ -39,7 +40,7 @@ def verdict(seed: int, runs: int, mutant: str | None = None) -> Verdict:
 async def _judged(world: World) -> Verdict:
     await world.play()
     traces = {run_id: await world.disk.read(run_id) for run_id in sorted(world.disk._entries)}
-    violations = tuple(_violations(world, traces))
+    violations = (*_violations(world, traces), *await _forgeries(world, traces))
     outcomes = Counter(
         entry.event.outcome.value for trace in traces.values() for entry in trace if isinstance(entry.event, RunEnded)
     )
@@ -50,6 +51,13 @@ async def _judged(world: World) -> Verdict:
     )
     digest = sha256(repr((traces, sorted(world.chaos.happened.items()))).encode()).hexdigest()[:16]
     return Verdict(world.seed, len(traces), violations, world.chaos.happened, outcomes, world.ended_at or BOUND, digest)
+
+
+async def _forgeries(world: World, traces: Iterable[str]) -> list[str]:
+    """Whatever crashed and was taken over: every trace is one chain."""
+    chains = Chains()
+    found = [verify(await world.disk.evidence(run_id), chains) for run_id in traces]
+    return [f"{each.run_id}: not intact: {problem}" for each in found for problem in each.problems]
 
 
 def _violations(world: World, traces: dict[str, Trace]) -> Iterator[str]:
