@@ -23,7 +23,9 @@ class Watched:
 
     async def go(self, path: str) -> None:
         """Open one of our pages."""
-        await self.page.goto(self.url + path)
+        answer = await self.page.goto(self.url + path)
+        assert answer is not None
+        assert answer.ok, f"{path}: {answer.status}"
 
     async def answers(self, script: str) -> Any:
         """What a script in the page says."""
@@ -41,9 +43,15 @@ def watch(page: Page, url: str) -> Watched:
 
     page.on("dialog", dismiss)
     page.on("pageerror", lambda error: watched.wrong.append(f"script: {error}"))
-    page.on("console", lambda said: watched.wrong.append(f"{said.type}: {said.text}") if said.type in {"error", "warning"} else None)
+    page.on(
+        "console",
+        lambda said: watched.wrong.append(f"{said.type}: {said.text}") if said.type in {"error", "warning"} else None,
+    )
     page.on("popup", lambda _: watched.wrong.append("a window was opened"))
-    page.on("request", lambda asked: watched.wrong.append(f"left: {asked.url}") if urlsplit(asked.url).netloc != host else None)
+    page.on(
+        "request",
+        lambda asked: watched.wrong.append(f"left: {asked.url}") if urlsplit(asked.url).netloc != host else None,
+    )
     return watched
 
 

@@ -11,4 +11,6 @@ NAME = "chromium"
 
 async def launched(player: Playwright) -> Browser:
     """A browser without a window."""
-    return await player.chromium.launch(executable_path=shutil.which(NAME), args=["--disable-gpu", "--font-render-hinting=none"])
+    return await player.chromium.launch(
+        executable_path=shutil.which(NAME), args=["--disable-gpu", "--font-render-hinting=none"]
+    )

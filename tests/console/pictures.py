@@ -40,12 +40,24 @@ async def filled(api: Place) -> None:
     """Something to look at."""
     object.__setattr__(api.service, "settings", scenes.settings())
     await scenes.a_day(api, NOW)
-    await scenes.play(api, "long", scenes.first("Read the whole archive and find the record of 1977."), scenes.long(600), NOW - 90_000)
-    await scenes.play(api, "failed", scenes.first("Where is order 55-1, and why has nobody answered?"), scenes.failed(), NOW - 100)
+    await scenes.play(
+        api, "long", scenes.first("Read the whole archive and find the record of 1977."), scenes.long(600), NOW - 90_000
+    )
+    await scenes.play(
+        api, "failed", scenes.first("Where is order 55-1, and why has nobody answered?"), scenes.failed(), NOW - 100
+    )
     await scenes.play(api, "refused", scenes.first("Please refund order SO-20931."), scenes.refused(NOW), NOW - 500)
     await scenes.play(api, "answered", scenes.first(scenes.QUESTIONS[0]), scenes.investigated(), NOW - 60)
-    await scenes.play(api, "asking", scenes.first("The parcel is back. Please refund order SO-20931."), scenes.asking(NOW), NOW - 400)
-    await scenes.play(api, "running", scenes.first("Where is the parcel of Zhao Min, and when will it arrive?"), scenes.running(), NOW - 3)
+    await scenes.play(
+        api, "asking", scenes.first("The parcel is back. Please refund order SO-20931."), scenes.asking(NOW), NOW - 400
+    )
+    await scenes.play(
+        api,
+        "running",
+        scenes.first("Where is the parcel of Zhao Min, and when will it arrive?"),
+        scenes.running(),
+        NOW - 3,
+    )
     api.now = NOW + 1.2
 
 

@@ -63,7 +63,9 @@ def first(goal: str, **more: object) -> RunStarted:
     return replace(start, **more)  # type: ignore[arg-type]
 
 
-def turn(step: int, thought: str, *calls: tuple[str, dict[str, object]], seconds: float = 1.4, **more: object) -> ModelTurn:
+def turn(
+    step: int, thought: str, *calls: tuple[str, dict[str, object]], seconds: float = 1.4, **more: object
+) -> ModelTurn:
     actions = tuple(Action(f"{step}.{index}", name, given) for index, (name, given) in enumerate(calls))  # type: ignore[arg-type]
     usage = Usage(900 + 410 * step, 60 + 17 * step, 820 if step > 1 else 0, 0, round(0.0011 * (step + 1), 6))
     made = ModelTurn(thought, Actions(actions), StopReason.TOOL_USE, usage, model="qwen3-32b", seconds=seconds)
@@ -75,7 +77,9 @@ def answer(step: int, text: str, thought: str = "", *, missing: str | None = Non
     return ModelTurn(thought, Final(text, missing), usage=usage, model="qwen3-32b", seconds=2.1, first_token=0.4)
 
 
-def seen(id: str, name: str, content: str, *, code: str | None = None, seconds: float = 0.4, **more: object) -> Observation:
+def seen(
+    id: str, name: str, content: str, *, code: str | None = None, seconds: float = 0.4, **more: object
+) -> Observation:
     digest = hashlib.sha256(content.encode()).hexdigest()
     status = "success" if code is None else "error"
     return replace(
@@ -179,7 +183,11 @@ def long(steps: int = 2000) -> list[Timed]:
             *began(f"{step}.0"),
             (0.3, seen(f"{step}.0", "fetch_page", f"Page {step}: record QX{step:04} was kept in box {step % 90}. " + "Lorem ipsum dolor sit amet. " * 8, code=code, seconds=0.3)),
         ]  # fmt: skip
-    return [*found, (1.0, answer(steps + 1, "The record is QX0577.")), (0.01, RunEnded(Outcome.ANSWERED, "The record is QX0577."))]
+    return [
+        *found,
+        (1.0, answer(steps + 1, "The record is QX0577.")),
+        (0.01, RunEnded(Outcome.ANSWERED, "The record is QX0577.")),
+    ]
 
 
 async def play(place: Place, run_id: str, start: RunStarted, events: Sequence[Timed], at: float) -> None:

@@ -56,7 +56,9 @@ async def test_an_approval_is_given_by_a_click(chromium: Browser, console: Place
         await expect(at.page.locator(".ask")).to_contain_text("waits for your word: pay")
         await at.page.get_by_label("Reason").first.fill("The invoice is right.")
         await at.page.get_by_role("button", name="Approve").click()
-        await expect(at.page.locator("#a1\\.0 .ruling").last).to_have_text("approved · by admin · The invoice is right.")
+        await expect(at.page.locator("#a1\\.0 .ruling").last).to_have_text(
+            "approved · by admin · The invoice is right."
+        )
         await expect(at.page.get_by_role("button", name="Approve")).to_have_count(0)
     assert (await decided(console)).verdict == "approve"
 
@@ -121,7 +123,9 @@ async def script_seconds(at: Watched) -> float:
     return float(found["ScriptDuration"] + found["LayoutDuration"] + found["RecalcStyleDuration"])
 
 
-async def test_a_run_of_two_thousand_steps_opens_at_once_and_every_step_can_be_reached(chromium: Browser, console: Place) -> None:
+async def test_a_run_of_two_thousand_steps_opens_at_once_and_every_step_can_be_reached(
+    chromium: Browser, console: Place
+) -> None:
     await scenes.play(console, "r", scenes.first("Read it all."), scenes.long(2000), NOW)
     async with opened(chromium, console) as at:
         await at.go("/runs/r")
@@ -159,8 +163,12 @@ async def test_everything_can_be_read_without_scripts(chromium: Browser, console
 async def test_no_page_is_wider_than_a_phone(chromium: Browser, console: Place, theme: str, language: str) -> None:
     wide = "W" * 150
     first = replace(scenes.first(f"Why {wide}?"), labels={wide: wide}, tenant=wide)
-    await scenes.play(console, "r", replace(first, agent=replace(first.agent, name=wide)), scenes.asking(NOW), NOW - 400)
-    await console.run("wide", acts(1, (wide, {wide: wide}), thought=wide), observed("1.0", wide, code=wide, tool=wide), goal=wide)
+    await scenes.play(
+        console, "r", replace(first, agent=replace(first.agent, name=wide)), scenes.asking(NOW), NOW - 400
+    )
+    await console.run(
+        "wide", acts(1, (wide, {wide: wide}), thought=wide), observed("1.0", wide, code=wide, tool=wide), goal=wide
+    )
     phone = {"viewport": {"width": 360, "height": 740}, "color_scheme": theme, "locale": language}
     async with opened(chromium, console, **phone) as at:
         for path in ("/", "/runs/r", "/runs/wide", "/health", "/runs/wide/steps/1/reply", "/nowhere"):
