@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from orchestrator.core.permission import DEFAULT
-from orchestrator.core.spec import Effect, Rule, Sensitive, Source, ToolSpec
+from orchestrator.core.spec import Effect, Role, Rule, Sensitive, Source, ToolSpec
 
 
 class RuleSettings(BaseModel):
@@ -60,13 +60,15 @@ Permissions: TypeAlias = Annotated[tuple[RuleSettings, ...], AfterValidator(_uni
 
 class ToolOverride(BaseModel):
     """What the operator says of a tool, whatever its author said: what it does, whether its results are to be believed, whether a
-    person must approve each call."""
+    person must approve each call; the roles of its arguments, the names in its records (`core.spec.ToolSpec`)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     effect: Effect | None = None
     trusted: bool | None = None
     requires_approval: bool | None = None
+    roles: dict[str, Role] | None = None
+    names: dict[str, tuple[str, str]] | None = None
 
 
 def rules_of(settings: Iterable[RuleSettings]) -> tuple[Rule, ...]:

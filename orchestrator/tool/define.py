@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar, get_args, overload
 
 from orchestrator.core.measure.common import is_common
-from orchestrator.core.spec import Effect, Json, ToolResult, ToolSpec
+from orchestrator.core.spec import Effect, Json, Role, ToolResult, ToolSpec
 from orchestrator.errors import ConfigError, Permanent
 from orchestrator.tool.signature import Arguments, described, signature_of
 
@@ -17,6 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Hook = Callable[..., Awaitable[Any]]
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 EFFECTS: tuple[str, ...] = get_args(Effect)
+ROLES: tuple[str, ...] = get_args(Role)
 _RESERVED = frozenset({"finish", "final_answer", "final"})
 
 
@@ -66,6 +67,7 @@ def tool(
     Options, all by name: `name`, `description` (default: the docstring up to its arguments), `repeatable` (may run twice with
     the same input: the condition of any retry), `effect` ("read", "write", or "send": something leaves the house; default: "write"
     for a tool that is not repeatable), `side_effect` (True: "write"), `timeout` in seconds (30), `facts` {label: JSON Pointer},
+    `roles` {argument: "detail", "content" or "reach"} and `names` {argument: (field, name)} (`core.spec.ToolSpec`),
     `aliases`, `common` (default: by a word list), `trusted` (False: its results come from outside), `version`,
     `requires_approval`, `approval` (a plain function of the arguments: True when this input needs a person's approval),
     `reconcile` (a coroutine function). ConfigError says what to change.
@@ -91,6 +93,8 @@ def _made(function: Callable[..., Any], name: str | None, options: dict[str, Any
         "repeatable",
         "side_effect",
         "effect",
+        "roles",
+        "names",
         "timeout",
         "facts",
         "aliases",
@@ -147,11 +151,36 @@ def _spec(first: ToolSpec, options: Mapping[str, Any], where: str) -> ToolSpec:
         repeatable=bool(options.get("repeatable", first.repeatable)),
         side_effect=bool(options.get("side_effect", first.side_effect)),
         effect=effect,
+        roles=_roles(first, options, where),
+        names=_names(options, where),
         trusted=bool(options.get("trusted", first.trusted)),
         requires_approval=bool(options.get("requires_approval", first.requires_approval)),
         common=bool(options.get("common", is_common(first.name))),
         version=str(options.get("version", first.version)),
     )
+
+
+def _roles(first: ToolSpec, options: Mapping[str, Any], where: str) -> dict[str, Role]:
+    given = dict(options.get("roles") or {})
+    arguments = first.schema.get("properties")
+    known = set(arguments) if isinstance(arguments, Mapping) else set()
+    for argument, role in given.items():
+        if argument not in known or role not in ROLES:
+            raise ConfigError(
+                f"{where}: roles says that {argument!r} is {role!r}; write an argument ({', '.join(sorted(known)) or 'it has none'}) and one of "
+                f"{', '.join(ROLES)}"
+            )
+    return given
+
+
+def _names(options: Mapping[str, Any], where: str) -> dict[str, tuple[str, str]]:
+    given = dict(options.get("names") or {})
+    for argument, pair in given.items():
+        if not (isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(each, str) for each in pair)):
+            raise ConfigError(
+                f"{where}: names gives {pair!r} for {argument!r}; write two fields of a record, ('id', 'title')"
+            )
+    return {argument: (pair[0], pair[1]) for argument, pair in given.items()}
 
 
 def _where(function: Callable[..., Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NoReturn
 
 import pytest
 
@@ -12,6 +13,7 @@ from orchestrator.core.events import Action
 from orchestrator.core.identifier import loose
 from orchestrator.core.permission import permit
 from orchestrator.core.provenance import Sources
+from orchestrator.core.run import Step
 from tests.build import run_of
 from tests.permission.scene import CONTACTS, EVIL, SEND, after, begun, ruling
 
@@ -63,12 +65,17 @@ def test_judging_is_linear_in_the_request_the_observation_and_the_argument(name:
     assert judged(large) < 64 * judged(small) + 0.25, "16 times the text, at most 4 times that much time for each"
 
 
-def test_what_needs_no_judging_reads_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(_run: object) -> Sources:
+class Unread(tuple[Step, ...]):
+    """Steps that nobody may look at."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> NoReturn:
         raise AssertionError("the texts were read")
 
-    monkeypatch.setattr(Sources, "of", never)
-    tainted, clean = after("x" * 100), run_of(begun())
+
+def test_what_needs_no_judging_reads_no_text() -> None:
+    tainted, clean = (replace(run, steps=Unread(run.steps)) for run in (after("x" * 100), run_of(begun())))
     assert ruling(tainted, {"q": "x"}, CONTACTS).rule == "reads"
     assert ruling(clean, {"to": EVIL}).rule == "untainted"
     assert ruling(tainted, {"to": EVIL}, replace(SEND, requires_approval=False, effect="read")).verdict == "allow"

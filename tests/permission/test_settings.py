@@ -83,6 +83,15 @@ def test_a_tool_says_what_it_does_to_the_world() -> None:
         return to
 
     assert mail.spec.does == "send"
+
+    @tool(effect="send", roles={"at": "detail", "to": "reach"}, names={"to": ("id", "title")})
+    async def plan(at: str, to: str = "") -> str:
+        """Plans."""
+        return at + to
+
+    assert (plan.spec.roles["at"], plan.spec.names["to"]) == ("detail", ("id", "title"))
+    with pytest.raises(ConfigError, match="roles says that 'when' is 'detail'"):
+        tool(effect="send", roles={"when": "detail"})(plan.function)
     with pytest.raises(ConfigError, match=r"effect is 'much'"):
 
         @tool(effect="much")
