@@ -86,11 +86,11 @@ def spans(pairs: Iterable[tuple[int, int]]) -> Spans:
     return Spans(tuple(start for start, _ in pairs), tuple(end for _, end in pairs))
 
 
-@dataclass(frozen=True)
 class Text:
     """A normalised text. Positions are those of `plain`."""
 
-    plain: str
+    def __init__(self, plain: str) -> None:
+        self.plain = plain
 
     @lazy
     def _clauses(self) -> list[int]:

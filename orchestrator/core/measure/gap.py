@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from orchestrator.core.events import Action, Observation
 from orchestrator.core.measure.clauses import Text, read, says_something
@@ -42,8 +42,7 @@ class Said(StrEnum):
     NARRATED = "narrated"
 
 
-@dataclass(frozen=True, slots=True)
-class ThoughtAction:
+class ThoughtAction(NamedTuple):
     """One sample: the tool that was called (or, when narrated, announced)."""
 
     tool: str
@@ -60,15 +59,18 @@ def verdicts(turn: TurnText, known: Names, goal: str) -> tuple[ThoughtAction, ..
     if not turn.actions:
         announced = None if turn.flags else _announced(turn, known, goal)
         return (ThoughtAction(announced, Said.NARRATED),) if announced else ()
-    called = dict.fromkeys(action.tool for action in turn.actions)
-    if strangers := tuple(ToolName(name) for name in called if name not in known.registered):
-        known = names((*known.tools, *strangers))
+    called = {action.tool for action in turn.actions}
+    if not called <= known.registered:
+        strangers = dict.fromkeys(action.tool for action in turn.actions if action.tool not in known.registered)
+        known = names((*known.tools, *map(ToolName, strangers)))
     said = mentions(read(turn.thought or "", goal), known) or mentions(read(turn.reasoning or "", goal), known)
-    others = any(mention.kind is Kind.PLAIN and mention.tool not in called for mention in said)
-    return tuple(ThoughtAction(action.tool, _said(action.tool, said, others=others)) for action in turn.actions)
+    others = bool(said) and any(mention.kind is Kind.PLAIN and mention.tool not in called for mention in said)
+    return tuple([ThoughtAction(action.tool, _said(action.tool, said, others=others)) for action in turn.actions])
 
 
 def _said(tool: str, said: tuple[Mention, ...], *, others: bool) -> Said:
+    if not said:
+        return Said.UNSTATED
     kinds = {mention.kind for mention in said if mention.tool == tool}
     if kinds & {Kind.PLAIN, Kind.LATER}:
         return Said.MATCH

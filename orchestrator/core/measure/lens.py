@@ -54,12 +54,17 @@ class TurnLabels:
         self.noticed: Mapping[Notice, Mapping[str, str]] = {
             notice: {**self.turn, "result": notice.value} for notice in Notice
         }
-        self.tokens: Mapping[str, Mapping[str, str]] = {
-            kind: {**self.pair, "type": kind} for kind in ("input", "output", "cached", "reasoning")
-        }
+        self.tokens: tuple[Mapping[str, str], ...] = tuple(
+            {**self.pair, "type": kind} for kind in ("input", "output", "cached", "reasoning")
+        )
 
 
 _of_turn: Final = lru_cache(maxsize=1024)(TurnLabels)
+
+
+@lru_cache(maxsize=1024)
+def _of_tool(tool: str) -> Mapping[str, str]:
+    return {"tool": tool}
 
 
 class Lens:
@@ -80,6 +85,10 @@ class Lens:
     def tool(self, name: str) -> str:
         """A tool as a label: one that is not offered is UNKNOWN."""
         return name if name in self.known.registered else UNKNOWN
+
+    def tool_label(self, name: str) -> Mapping[str, str]:
+        """The label of a tool."""
+        return _of_tool(self.tool(name))
 
     def turn(self, model: str) -> TurnLabels:
         """The labels of a turn of this model."""

@@ -25,7 +25,7 @@ from orchestrator.core.guard import REPEATED_ACTION
 from orchestrator.core.measure.bloat import Basis, BloatSample, evidence, step_bloat
 from orchestrator.core.measure.errors import error_observations
 from orchestrator.core.measure.gap import TurnText, verdicts
-from orchestrator.core.measure.lens import Lens, lens
+from orchestrator.core.measure.lens import Lens, TurnLabels, lens
 from orchestrator.core.measure.series import CODES, OTHER, SANITISERS, Sample
 from orchestrator.core.run import Run, Step
 
@@ -117,35 +117,47 @@ def _code(code: str | None) -> str:
     return code if code in CODES else OTHER
 
 
-def _turn(run: Run, turn: ModelTurn) -> Iterator[Sample]:
+def _turn(run: Run, turn: ModelTurn) -> list[Sample]:
     of = lens(run.start)
     labels = of.turn(turn.model)
-    yield Sample("orchestrator_turns_total", labels.turn)
-    yield Sample("orchestrator_model_seconds", labels.pair, turn.seconds)
+    found = [
+        Sample("orchestrator_turns_total", labels.turn),
+        Sample("orchestrator_model_seconds", labels.pair, turn.seconds),
+    ]
     if turn.first_token is not None:
-        yield Sample("orchestrator_first_token_seconds", labels.pair, turn.first_token)
+        found.append(Sample("orchestrator_first_token_seconds", labels.pair, turn.first_token))
     used = turn.usage
-    for kind, tokens in (
-        ("input", used.input_tokens),
-        ("output", used.output_tokens),
-        ("cached", used.cached_tokens),
-        ("reasoning", used.reasoning_tokens),
+    for label, tokens in zip(
+        labels.tokens,
+        (used.input_tokens, used.output_tokens, used.cached_tokens, used.reasoning_tokens),
+        strict=True,
     ):
         if tokens:
-            yield Sample("orchestrator_tokens_total", labels.tokens[kind], tokens)
+            found.append(Sample("orchestrator_tokens_total", label, tokens))
     if used.cost:
-        yield Sample("orchestrator_cost_total", labels.pair, used.cost)
+        found.append(Sample("orchestrator_cost_total", labels.pair, used.cost))
     if turn.attempts:
-        yield from _retries(of, "model", turn.attempts)
+        found += _retries(of, "model", turn.attempts)
     for anomaly in turn.anomalies:
-        yield Sample("orchestrator_anomalies_total", {**labels.pair, "kind": anomaly.value})
-    now, goal = turn_text(turn), run.start.goal
-    for said in verdicts(now, of.known, goal):
-        yield Sample("orchestrator_thought_actions_total", labels.said[said.result])
-    before = run.steps[-1] if run.steps else None
-    if before is None or not any(each.status == "error" for each in before.observations):
-        return
-    for noticed in error_observations(turn_text(before.turn, before.observations), now, of.known.tools, goal):
+        found.append(Sample("orchestrator_anomalies_total", {**labels.pair, "kind": anomaly.value}))
+    now = turn_text(turn)
+    for said in verdicts(now, of.known, run.start.goal):
+        found.append(Sample("orchestrator_thought_actions_total", labels.said[said.result]))
+    if run.steps and _failed(run.steps[-1]):
+        found += _noticed(run, turn, now, labels)
+    return found
+
+
+def _failed(step: Step) -> tuple[str, ...]:
+    """The ids of its failed calls."""
+    return tuple([each.id for each in step.observations if each.status == "error"])
+
+
+def _noticed(run: Run, turn: ModelTurn, now: TurnText, labels: TurnLabels) -> Iterator[Sample]:
+    """What this turn makes of the errors of the step before it."""
+    before, start = run.steps[-1], run.start
+    said = turn_text(before.turn, before.observations)
+    for noticed in error_observations(said, now, lens(start).known.tools, start.goal):
         yield Sample("orchestrator_error_observations_total", labels.noticed[noticed.result])
     for _ in range(_corrections(before, turn)):
         yield Sample("orchestrator_corrected_total", labels.turn)
@@ -155,7 +167,7 @@ def _corrections(before: Step, turn: ModelTurn) -> int:
     """How many failed calls of the step before are made again by this turn with another input."""
     if not isinstance(before.turn.intent, Actions) or not isinstance(turn.intent, Actions):
         return 0
-    failed = {each.id for each in before.observations if each.status == "error"}
+    failed = _failed(before)
     return sum(
         any(each.tool == action.tool and each.input != action.input for each in turn.intent.actions)
         for action in before.turn.intent.actions
@@ -163,18 +175,19 @@ def _corrections(before: Step, turn: ModelTurn) -> int:
     )
 
 
-def _observation(run: Run, observation: Observation) -> Iterator[Sample]:
+def _observation(run: Run, observation: Observation) -> list[Sample]:
     of = lens(run.start)
-    tool = of.tool(observation.tool)
-    yield Sample("orchestrator_tool_seconds", {"tool": tool}, observation.seconds)
+    label = of.tool_label(observation.tool)
+    found = [Sample("orchestrator_tool_seconds", label, observation.seconds)]
     if observation.attempts:
-        yield from _retries(of, "tool", _again(observation.attempts, observation.code))
+        found += _retries(of, "tool", _again(observation.attempts, observation.code))
     for action in observation.sanitised:
-        yield Sample("orchestrator_sanitised_total", {"action": action if action in SANITISERS else OTHER})
+        found.append(Sample("orchestrator_sanitised_total", {"action": action if action in SANITISERS else OTHER}))
     if observation.status == "error":
-        yield Sample("orchestrator_tool_errors_total", {"tool": tool, "code": _code(observation.code)})
+        found.append(Sample("orchestrator_tool_errors_total", {**label, "code": _code(observation.code)}))
     if observation.code == REPEATED_ACTION:
-        yield _anomaly(run, REPEATED)
+        found.append(_anomaly(run, REPEATED))
+    return found
 
 
 def _ended(run: Run, ended: RunEnded, learned: int | None) -> Iterator[Sample]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from orchestrator.core.measure.clauses import CJK, NOWHERE, Spans, Text, lazy, spans
 from orchestrator.core.measure.names import Names
@@ -24,8 +23,7 @@ class Kind(StrEnum):
     NEGATED = "negated"
 
 
-@dataclass(frozen=True, slots=True)
-class Mention:
+class Mention(NamedTuple):
     """One mention of a tool, by position in the normalised text."""
 
     tool: str
@@ -65,11 +63,11 @@ _BRANCHES: Final = (
 )
 
 _FAR: Final = 80  # characters that three words may take
+_LONGEST_VERB: Final = 8
 _REACH: Final = 24  # characters before a verb that are looked at for an article
 _VERB: Final = re.compile(
     f"{_W}(?:call(?:s|ed|ing)?|us(?:es?|ed|ing)|invok(?:es?|ed|ing)|runs?|ran|running|tr(?:y|ies|ied|ying)){_E}|(?<![费信不])用(?!户)|执行"
 )
-_VERB_HINTS: Final = ("call", "us", "invok", "run", "ran", "tr", "用", "执行")
 _NOUN: Final = re.compile(
     r"(?:^|[^a-z0-9])(?:an?|the|my|your|his|her|its|our|their|\w+['’]s|\d+(?:st|nd|rd|th)"
     r"|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth)\s+$"
@@ -114,15 +112,6 @@ class Signs:
     def _ticks(self) -> Spans:
         return spans(_ticked(self.text.plain)) if "`" in self.text.plain else NOWHERE
 
-    @lazy
-    def _verbs(self) -> Spans:
-        """The verbs of calling that are no nouns."""
-        plain = self.text.plain
-        if not self.text.holds(_VERB_HINTS):
-            return NOWHERE
-        found = (match.span() for match in _VERB.finditer(plain))
-        return spans(span for span in found if not _NOUN.search(plain, max(0, span[0] - _REACH), span[0]))
-
     def kind(self, start: int, end: int) -> Kind:
         """Plain, later or negated: negated wins."""
         low, high = self.text.clause(start)
@@ -152,8 +141,12 @@ class Signs:
         low, _ = self.text.clause(start)
         if low and self.text.plain[low - 1] == ":":
             low, _ = self.text.clause(low - 1)
-        verb = self._verbs.last(low, start)
-        return verb is not None and start - verb[1] <= _FAR and len(_WORD.findall(self.text.plain, verb[1], start)) <= 2
+        plain = self.text.plain
+        after = -1
+        for verb in _VERB.finditer(plain, max(low, start - _FAR - _LONGEST_VERB), start + 1):
+            if verb.end() <= start and not _NOUN.search(plain, max(0, verb.start() - _REACH), verb.start()):
+                after = verb.end()
+        return after >= max(0, start - _FAR) and len(_WORD.findall(plain, after, start)) <= 2
 
 
 def _ticked(plain: str) -> Iterator[tuple[int, int]]:
@@ -173,5 +166,5 @@ def mentions(text: Text, tools: Names) -> tuple[Mention, ...]:
         return ()
     signs = Signs(text)
     return tuple(
-        Mention(tool, start, end, signs.kind(start, end)) for tool, start, end in tools.find(text, signs.of_a_tool)
+        [Mention(tool, start, end, signs.kind(start, end)) for tool, start, end in tools.find(text, signs.of_a_tool)]
     )

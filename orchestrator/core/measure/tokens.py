@@ -127,7 +127,7 @@ _READ_OTHERWISE: Final = re.compile(
     "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?"
     "|dec(?:ember)?|thousand|million|billion|percent"
 )
-_UNCLEAR: Final = frozenset('"={[')
+_UNCLEAR: Final = ('"', "=", "{", "[")
 
 
 def stands_plainly(word: str, text: str) -> bool:
@@ -137,7 +137,7 @@ def stands_plainly(word: str, text: str) -> bool:
     """
     if not _PLAIN.fullmatch(word) or _READ_OTHERWISE.fullmatch(word) or not text.isascii() or not stands_out(word):
         return False
-    if not _UNCLEAR.isdisjoint(text):
+    if any(mark in text for mark in _UNCLEAR):
         return False
     at = text.find(f" {word}")
     while at >= 0:
