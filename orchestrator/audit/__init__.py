@@ -8,7 +8,7 @@ from __future__ import annotations
 from orchestrator.audit.anchor import Anchor, compare, verify_stored
 from orchestrator.audit.export import write_export
 from orchestrator.audit.file import Export, read_export
-from orchestrator.audit.sign import Signer, public_key, signer
+from orchestrator.audit.sign import Signer, new_key, public_key, signer
 from orchestrator.audit.verify import Verdict, verify
 from orchestrator.audit.walk import Chains
 
@@ -19,6 +19,7 @@ __all__ = [
     "Signer",
     "Verdict",
     "compare",
+    "new_key",
     "public_key",
     "read_export",
     "signer",

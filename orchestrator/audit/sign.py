@@ -19,7 +19,7 @@ class Signer:
 
 
 def signer(pem: str, place: str) -> Signer:
-    """From a private key in PEM (`openssl genpkey -algorithm ed25519`). ConfigError names the place that it came from."""
+    """From a private key in PEM (`new_key` makes one, and so does openssl). ConfigError names the place that it came from."""
     try:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415  an extra
         from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415  an extra
@@ -30,12 +30,29 @@ def signer(pem: str, place: str) -> Signer:
     except (ValueError, TypeError, UnicodeEncodeError) as error:
         raise ConfigError(f"{place} is no private key in PEM without a password: {error}") from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise ConfigError(f"{place} is no Ed25519 key: make one with `openssl genpkey -algorithm ed25519`")
+        raise ConfigError(f"{place} is no Ed25519 key: `orchestrator signing-key FILE` makes one")
     return Signer(key.sign, key.public_key().public_bytes_raw())
 
 
+def new_key() -> tuple[str, str]:
+    """A new private key and its public half, both PEM. ConfigError without the extra."""
+    try:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415  an extra
+        from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415  an extra
+            Encoding,
+            NoEncryption,
+            PrivateFormat,
+            PublicFormat,
+        )
+    except ImportError as error:
+        raise ConfigError(f"{MISSING} ({error})") from error
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return private.decode(), key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+
+
 def public_key(pem: str, place: str) -> bytes:
-    """The raw public key in a PEM (`openssl pkey -pubout`). ConfigError names the place that it came from."""
+    """The raw public key in a PEM. ConfigError names the place that it came from."""
     try:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415  an extra
         from cryptography.hazmat.primitives.serialization import load_pem_public_key  # noqa: PLC0415  an extra

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from orchestrator.cli import alerts, batch, doctor, exits, measure, proof, queue, run, serve, tools, trace, worker
+from orchestrator.cli import alerts, batch, doctor, exits, mcp, measure, proof, queue, run, serve, tools, trace, worker
 from orchestrator.cli.context import Context
 from orchestrator.errors import OrchestratorError
 from orchestrator.log import safe
@@ -61,6 +61,7 @@ app.command()(trace.runs)
 app.command()(measure.measure)
 app.command()(proof.verify)
 app.command()(proof.export)
+app.command("signing-key")(proof.signing_key)
 app.command()(batch.batch)
 app.command()(worker.worker)
 app.command()(queue.submit)
@@ -75,6 +76,7 @@ app.command()(serve.serve)
 app.command()(serve.watch)
 app.add_typer(serve.token, name="token")
 app.add_typer(tools.app, name="tools")
+app.command()(mcp.mcp)
 app.command()(alerts.monitor)
 app.add_typer(alerts.app, name="alerts")
 app.command()(doctor.doctor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -19,6 +20,7 @@ from orchestrator.audit import (
     Export,
     Signer,
     Verdict,
+    new_key,
     public_key,
     read_export,
     signer,
@@ -102,6 +104,19 @@ def export(  # noqa: PLR0913  one argument for each option of the command line
     if signed is None:
         ctx.err.print("not signed: set trace.signing_key, or give --signing-key", style="yellow")
     raise typer.Exit(Exit.ANSWERED if all(verdict.intact for verdict in verdicts) else Exit.FAILED)
+
+
+def signing_key(
+    file: Annotated[Path, typer.Argument(help="Where the private key goes; it must not be there yet.")],
+) -> None:
+    """Make an Ed25519 key that signs exports: the private half into FILE, for its owner only, the public half on stdout."""
+    private, public = new_key()
+    try:
+        with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as opened:  # noqa: PTH123  a mode
+            opened.write(private)
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be made: {error.strerror}; give another name") from error
+    say(public)
 
 
 def chains_of(ctx: Context) -> Chains:
