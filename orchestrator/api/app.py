@@ -15,7 +15,8 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchestrator.api.openapi import document
-from orchestrator.api.problems import handle
+from orchestrator.api.problems import Problem, handle, reply
+from orchestrator.api.server import HEADERS
 from orchestrator.api.service import Service
 from orchestrator.api.state import JSON
 from orchestrator.api.table import OPERATIONS
@@ -35,6 +36,16 @@ USUALLY: Mapping[str, str] = {
     "Cache-Control": "no-store",
 }
 """Unless the answer says otherwise."""
+
+
+TOO_MUCH = reply(
+    Problem(
+        431,
+        "HEAD_TOO_LARGE",
+        f"the request's line and headers are larger than {HEADERS} bytes: send less",
+        {"Connection": "close"},
+    )
+)
 
 
 def create_app(service: Service, pages: Sequence[BaseRoute] = ()) -> ASGIApp:
@@ -65,7 +76,8 @@ async def _openapi(_request: Request) -> Response:
 
 
 class _Headers:
-    """Security headers on every answer, and none for what a server should not say."""
+    """Security headers on every answer, and none for what a server should not say. A head that is too large goes no further: what
+    comes in one piece is parsed whole, whatever the parser's own bound."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -83,4 +95,10 @@ class _Headers:
                     headers.setdefault(name, value)
             await send(message)
 
-        await self._app(scope, receive, sending)
+        await (TOO_MUCH if _head(scope) > HEADERS else self._app)(scope, receive, sending)
+
+
+def _head(scope: Scope) -> int:
+    """Bytes of a request's line and headers."""
+    lines = sum(len(name) + len(value) + 4 for name, value in scope["headers"])
+    return len(scope.get("raw_path") or b"") + len(scope["query_string"]) + lines

@@ -23,7 +23,7 @@ BODY_SECONDS = 20.0
 """Seconds that a client has to send a body."""
 
 NOBODY = Principal("", None, frozenset())
-_ALWAYS = (401, 403, 422, 500, 503)
+_ALWAYS = (401, 403, 422, 431, 500, 503)
 _WITH_BODY = (408, 413, 415)
 
 

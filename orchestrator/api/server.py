@@ -19,7 +19,7 @@ from orchestrator.errors import ConfigError
 
 GRACE = 10
 HEADERS = 16 * 1024
-"""Bytes of a request's line and headers; more is a 400."""
+"""Bytes of a request's line and headers; more is a 431, or a 400 where they come in pieces."""
 HEAD = 15.0
 """Seconds that a request's line and headers may take."""
 IDLE = 10
