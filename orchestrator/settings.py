@@ -154,11 +154,12 @@ class WorkerSettings(_Table):
 
 
 class ApiSettings(_Table):
-    """Where the HTTP API and the console are served, and the file of their tokens (hashes only)."""
+    """Where the HTTP API and the console are served, the file of their tokens (hashes only), and whether they are an MCP server too."""
 
     host: str = "127.0.0.1"
     port: int = Field(default=8700, ge=0, le=65535)
     tokens: str = "var/tokens.json"
+    mcp: bool = False
 
 
 class TenantSettings(_Table):

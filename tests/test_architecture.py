@@ -45,6 +45,7 @@ LONGEST_FUNCTION = 60
 
 BROAD_EXCEPTS: frozenset[str] = frozenset(
     {
+        "orchestrator.api.mcp:call",
         "orchestrator.mcp.connection:run",
         "orchestrator.stores.writer:_commit",
         "orchestrator.stores.writer:_one",

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from orchestrator.cli import alerts, batch, doctor, exits, measure, proof, queue, run, serve, tools, trace, worker
+from orchestrator.cli import alerts, batch, doctor, exits, mcp, measure, proof, queue, run, serve, tools, trace, worker
 from orchestrator.cli.context import Context
 from orchestrator.errors import OrchestratorError
 from orchestrator.log import safe
@@ -76,6 +76,7 @@ app.command()(serve.serve)
 app.command()(serve.watch)
 app.add_typer(serve.token, name="token")
 app.add_typer(tools.app, name="tools")
+app.command()(mcp.mcp)
 app.command()(alerts.monitor)
 app.add_typer(alerts.app, name="alerts")
 app.command()(doctor.doctor)

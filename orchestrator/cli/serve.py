@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -124,9 +124,9 @@ async def _serve(ctx: Context, settings: Settings, *, worker: bool) -> int:
         from orchestrator.console import pages as console  # noqa: PLC0415  an extra
     except ImportError as error:
         raise ConfigError(f"serve needs the extra: pip install 'orchestrator[api]' ({error})") from error
-    async with open_service(settings) as service:
+    async with open_service(settings) as service, _door(service, settings) as door:
         with listen(settings.api.host, settings.api.port) as listener:
-            server = Server(create_app(service, console.routes(service)), service.closing)
+            server = Server(create_app(service, [*door, *console.routes(service)]), service.closing)
             say_so = partial(ctx.err.print, f"serving {url_of(listener)}", style="bold")
             if not worker:
                 with signals(server.stop):
@@ -140,6 +140,20 @@ async def _serve(ctx: Context, settings: Settings, *, worker: bool) -> int:
             finally:
                 server.stop()
                 await serving
+
+
+@asynccontextmanager
+async def _door(service: Any, settings: Settings) -> AsyncGenerator[list[Any], None]:
+    """The route of the MCP server, where the settings ask for it."""
+    if not settings.api.mcp:
+        yield []
+        return
+    try:
+        from orchestrator.api.mcp import open_door  # noqa: PLC0415  an extra
+    except ImportError as error:
+        raise ConfigError(f"api.mcp needs the extra: pip install 'orchestrator[mcp]' ({error})") from error
+    async with open_door(service) as routes:
+        yield routes
 
 
 async def _watch(ctx: Context, run_id: str, url: str | None, api_token: str | None) -> int:

@@ -1,0 +1,53 @@
+"""`mcp`: this orchestrator as an MCP server on stdin and stdout, for a client that starts it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Annotated
+
+import typer
+
+from orchestrator.api.tokens import EVERY_TENANT
+from orchestrator.cli.context import Context, context, spin
+from orchestrator.cli.worker import run_worker
+from orchestrator.errors import ConfigError
+
+
+def mcp(
+    typed: typer.Context,
+    *,
+    tenant: Annotated[
+        str, typer.Option("--tenant", help=f"On whose account, and whose runs it sees; {EVERY_TENANT} for all.")
+    ] = "",
+    worker: Annotated[bool, typer.Option("--worker", help="Drive runs too, in this process.")] = False,
+) -> None:
+    """Be an MCP server on stdin and stdout: the tools submit, status and answer. Whoever starts it needs no token."""
+    raise typer.Exit(spin(_mcp(context(typed), None if tenant == EVERY_TENANT else tenant, worker=worker)))
+
+
+async def _mcp(ctx: Context, tenant: str | None, *, worker: bool) -> int:
+    try:
+        from mcp.server.stdio import stdio_server  # noqa: PLC0415  an extra
+
+        from orchestrator.api.auth import Principal  # noqa: PLC0415  an extra
+        from orchestrator.api.mcp import make_server  # noqa: PLC0415  an extra
+        from orchestrator.api.service import open_service  # noqa: PLC0415  an extra
+    except ImportError as error:
+        raise ConfigError(f"mcp needs the extras: pip install 'orchestrator[api,mcp]' ({error})") from error
+    # nothing is bound, so nobody must be kept out: whoever can start this can read the store
+    near = ctx.settings.api.model_copy(update={"host": "127.0.0.1"})
+    settings = ctx.settings.model_copy(update={"api": near})
+    who = Principal("mcp", tenant, frozenset({"read", "submit"}))
+    async with AsyncExitStack() as stack:
+        service = await stack.enter_async_context(open_service(settings))
+        working = asyncio.create_task(run_worker(ctx, settings)) if worker else None
+        read, write = await stack.enter_async_context(stdio_server())
+        server = make_server(service, lambda _context: who)
+        try:
+            await server.run(read, write, server.create_initialization_options())
+        finally:
+            if working is not None:
+                working.cancel()
+                await asyncio.gather(working, return_exceptions=True)
+    return 0
