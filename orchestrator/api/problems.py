@@ -23,7 +23,7 @@ _NOT_TAKEN: Mapping[str, int] = {
     "UNKNOWN_RUN": 404,
     "RUN_ENDED": 409,
     "NOT_WAITING": 409,
-    "BAD_TOKEN": 403,
+    "BAD_TOKEN": 403,  # nosec B105  # the name of an error
     "EXPIRED": 410,
     "BAD_RESULT": 422,
     "BUSY": 503,

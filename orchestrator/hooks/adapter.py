@@ -61,7 +61,7 @@ class Adapter:
 
     PATIENCE: Final = 30.0
 
-    def __init__(self, robot: Robot, language: Language, token: str = "") -> None:
+    def __init__(self, robot: Robot, language: Language, token: str = "") -> None:  # nosec B107  # empty is none
         self._robot = robot
         self._language = language
         self._token = f"Bearer {token}".encode() if token else b""

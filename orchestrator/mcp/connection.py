@@ -101,7 +101,7 @@ class Connection:
             if asyncio.get_running_loop().time() - begun > LONGEST:
                 wait = FIRST
             if not self._stop.is_set():
-                await _first_of(self._stop, wait * random.uniform(0.8, 1.2))
+                await _first_of(self._stop, wait * random.uniform(0.8, 1.2))  # nosec B311  # jitter
                 wait = min(2 * wait, LONGEST)
 
     async def call(self, pinned: Pinned, arguments: Mapping[str, Any]) -> ToolResult:

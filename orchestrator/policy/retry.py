@@ -99,7 +99,7 @@ def spread(start: float | None = None) -> Callable[[], float]:
 
     Independent draws let ten waiters fall into half the delay once in ninety outages; these do not.
     """
-    at = random.random() if start is None else start
+    at = random.random() if start is None else start  # nosec B311  # jitter
 
     def draw() -> float:
         nonlocal at

@@ -188,7 +188,7 @@ def _where(function: Callable[..., Any]) -> str:
     return f"{code.co_filename}:{code.co_firstlineno} {function.__name__}" if code else repr(function)
 
 
-def pending(
+def pending(  # nosec B107  # empty is none
     token: str = "", *, poll: float | None = None, deadline: float | None = None, message: str = ""
 ) -> ToolResult:
     """The result is not there yet: let the run go. `poll`: ask again in so many seconds; `deadline`: give up after so many.

@@ -80,7 +80,7 @@ async def beating(worker: Kept) -> None:
             good = loop.time()
         if worker.problem in {None, NO_BEAT}:
             worker.problem = None if alive else NO_BEAT
-        pause = rules.beat * random.uniform(0.8, 1.0)
+        pause = rules.beat * random.uniform(0.8, 1.0)  # nosec B311  # jitter
         await asyncio.sleep(min(pause, max(good + rules.patience - loop.time(), 0.05)) if alive is None else pause)
 
 
@@ -124,7 +124,7 @@ async def gauging(worker: Kept) -> None:
         except StoreError as error:
             worker.depth = None
             _log.warning("no_depth", error=str(error))
-        await asyncio.sleep(worker.rules.gauge * random.uniform(0.8, 1.2))
+        await asyncio.sleep(worker.rules.gauge * random.uniform(0.8, 1.2))  # nosec B311  # jitter
 
 
 async def every(seconds: float, what: str, work: Callable[[], Coroutine[Any, Any, int]]) -> None:
@@ -135,4 +135,4 @@ async def every(seconds: float, what: str, work: Callable[[], Coroutine[Any, Any
                 _log.warning(what, runs=found)
         except StoreError as error:
             _log.warning(f"no_{what}", error=str(error))
-        await asyncio.sleep(seconds * random.uniform(0.8, 1.2))
+        await asyncio.sleep(seconds * random.uniform(0.8, 1.2))  # nosec B311  # jitter

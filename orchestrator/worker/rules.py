@@ -62,4 +62,4 @@ class Figures:
 
 def spread(base: float, tries: int, cap: float) -> float:
     """Seconds before the next try: doubling from `base` to `cap`, between half of it and all of it by chance."""
-    return min(base * 2.0 ** min(tries - 1, 30), cap) * random.uniform(0.5, 1.0)
+    return min(base * 2.0 ** min(tries - 1, 30), cap) * random.uniform(0.5, 1.0)  # nosec B311  # jitter

@@ -48,7 +48,7 @@ async def scheduling(
                 kept[name] = at
             except StoreError as error:
                 _log.warning("schedule_not_kept", schedule=name, error=str(error))
-        await asyncio.sleep(LOOK * random.uniform(0.8, 1.2))
+        await asyncio.sleep(LOOK * random.uniform(0.8, 1.2))  # nosec B311  # jitter
 
 
 async def submit(  # noqa: PLR0913  one schedule at one time
