@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from orchestrator.core.measure.clauses import CJK, NOWHERE, Spans, Text, lazy, spans
+from orchestrator.core.measure.clauses import CJK, Spans, Text, lazy, spans
 from orchestrator.core.measure.names import Names
 
 
@@ -110,7 +110,7 @@ class Signs:
 
     @lazy
     def _ticks(self) -> Spans:
-        return spans(_ticked(self.text.plain)) if "`" in self.text.plain else NOWHERE
+        return spans(_ticked(self.text.plain))
 
     def kind(self, start: int, end: int) -> Kind:
         """Plain, later or negated: negated wins."""
@@ -133,20 +133,31 @@ class Signs:
 
     def of_a_tool(self, start: int, end: int) -> bool:
         """Does a sign say that this common word means the tool?"""
+        plain = self.text.plain
         return (
-            self._ticks.covers(start) or _SAID_TOOL.match(self.text.plain, end) is not None or self._after_a_verb(start)
+            _SAID_TOOL.match(plain, end) is not None
+            or ("`" in plain and self._ticks.covers(start))
+            or self._after_a_verb(start)
         )
 
     def _after_a_verb(self, start: int) -> bool:
-        low, _ = self.text.clause(start)
+        """Within three words after a verb of calling that is no noun, in its clause or after a colon."""
+        plain = self.text.plain
+        after = low = -1
+        for verb in _VERB.finditer(plain, max(0, start - _FAR - _LONGEST_VERB), start + 1):
+            if low < 0:
+                low = self._opening(start)
+            at, end = verb.span()
+            if low <= at and end <= start and not _NOUN.search(plain, max(0, at - _REACH), at):
+                after = end
+        return after >= max(0, start - _FAR) and len(_WORD.findall(plain, after, start)) <= 2
+
+    def _opening(self, at: int) -> int:
+        """Where the clause of this position begins, with the one before it if that ends in a colon."""
+        low, _ = self.text.clause(at)
         if low and self.text.plain[low - 1] == ":":
             low, _ = self.text.clause(low - 1)
-        plain = self.text.plain
-        after = -1
-        for verb in _VERB.finditer(plain, max(low, start - _FAR - _LONGEST_VERB), start + 1):
-            if verb.end() <= start and not _NOUN.search(plain, max(0, verb.start() - _REACH), verb.start()):
-                after = verb.end()
-        return after >= max(0, start - _FAR) and len(_WORD.findall(plain, after, start)) <= 2
+        return low
 
 
 def _ticked(plain: str) -> Iterator[tuple[int, int]]:

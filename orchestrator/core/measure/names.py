@@ -91,7 +91,8 @@ class Names:
         found = [match.span("name") for pattern in self._patterns for match in islice(pattern.finditer(plain), _ENOUGH)]
         if not found:
             return ()
-        found.sort(key=lambda span: (span[0] - span[1], span[0]))
+        if len(found) > 1:
+            found.sort(key=lambda span: (span[0] - span[1], span[0]))
         taken = bytearray(len(plain))
         places: list[Place] = []
         for start, end in found:
