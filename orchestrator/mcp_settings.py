@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from orchestrator.core.spec import Effect
+from orchestrator.permission_settings import ToolOverride
 from orchestrator.secret import secret
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,31}")
@@ -26,21 +26,16 @@ _TELLING = re.compile(r"key|token|secret|passw|pwd|credential|auth", re.IGNORECA
 _REFERENCE = ("env:", "file:")
 
 
-class McpToolSettings(BaseModel):
-    """What the operator says of one tool; None leaves the word to the server's annotations, or to the safe default.
+class McpToolSettings(ToolOverride):
+    """What the operator says of one tool; None leaves the word to the server's annotations, or to the safe default (not trusted).
 
     `facts` maps a label shown to the model to a JSON Pointer into the result.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     side_effect: bool | None = None
     repeatable: bool | None = None
-    trusted: bool = False
-    requires_approval: bool = False
-    effect: Effect | None = None
     timeout: float | None = Field(default=None, gt=0, lt=86_400)
-    facts: dict[str, str] = {}
+    facts: dict[str, str] = Field(default={})
 
     @field_validator("facts")
     @classmethod

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 from mcp.types import Tool as Listed
@@ -17,6 +17,7 @@ from mcp.types import Tool as Listed
 from orchestrator.core.spec import ToolSpec
 from orchestrator.mcp.schema import BadSchema, arguments_of, readable
 from orchestrator.mcp_settings import McpSettings, McpToolSettings
+from orchestrator.permission_settings import ToolOverride
 from orchestrator.tool import Arguments
 
 MOST = 128
@@ -104,13 +105,12 @@ def _pinned(server: str, settings: McpSettings, listed: Listed) -> Pinned:
         side_effect=side_effect,
         timeout=own.timeout or settings.timeout,
         facts=own.facts,
-        trusted=own.trusted,
+        trusted=False,
         version=digest[:16],
-        requires_approval=own.requires_approval,
-        effect=own.effect,
         foreign=True,
     )
-    return Pinned(listed.name, spec, arguments, digest)
+    said_by_operator = own.model_dump(include=set(ToolOverride.model_fields), exclude_none=True)
+    return Pinned(listed.name, replace(spec, **said_by_operator), arguments, digest)
 
 
 def _effects(listed: Listed, own: McpToolSettings, *, believed: bool) -> tuple[bool, bool]:
