@@ -2,9 +2,11 @@
 
 PY := .venv/bin/python
 READY := .venv/.ready
+AUDIT := .venv-audit/.ready
+EXTRAS := --extra api --extra otel --extra uvloop --extra postgres --extra mcp --extra sign
 CODE := orchestrator tools dashboards tests
 
-.PHONY: help setup demo test lint format bench local deploy-check lock clean
+.PHONY: help setup demo test lint format bench local deploy-check lock sbom audit clean
 .DEFAULT_GOAL := help
 
 help:  ## show these targets
@@ -24,8 +26,9 @@ demo: setup  ## watch an agent reason, call tools, be stopped from cheating, and
 test: setup  ## run the tests
 	$(PY) -m pytest -n 2 --dist worksteal
 
-lint: setup  ## ruff and mypy --strict
+lint: setup  ## ruff, mypy --strict, and Bandit over what is shipped
 	$(PY) -m ruff check $(CODE)
+	$(PY) -m bandit --quiet --configfile pyproject.toml --recursive orchestrator tools
 	$(PY) -m mypy
 
 format: setup  ## let ruff lay out the code
@@ -51,10 +54,33 @@ chaos-real: setup  ## the same with real processes: SIGKILL, SIGSTOP, PostgreSQL
 	$(PY) -m tests.chaos --store postgres --restart
 	$(PY) -m tests.chaos --store sqlite --workers 2
 
+agentdojo: setup  ## injections and user tasks of AgentDojo v1.2 against the default policy
+	$(PY) -m uv venv --quiet --allow-existing --python $(PY) .venv-agentdojo
+	$(PY) -m uv pip install --quiet --python .venv-agentdojo/bin/python --constraint requirements.lock \
+	  --requirements pyproject.toml --group agentdojo
+	.venv-agentdojo/bin/python -m tests.agentdojo
+
+sbom: setup $(AUDIT)  ## list what an installation with every extra holds, by version and hash: dist/sbom.cdx.json (CycloneDX)
+	mkdir -p dist
+	$(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	  $(EXTRAS) --constraints requirements.lock --output-file dist/runtime.lock pyproject.toml
+	.venv-audit/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --of JSON \
+	  --output-file dist/sbom.cdx.json dist/runtime.lock
+
+audit: setup $(AUDIT)  ## ask the advisory database about every locked package (needs pypi.org)
+	.ci/audit
+
+$(AUDIT): requirements-audit.lock
+	$(PY) -m uv venv --quiet --allow-existing --python $(PY) .venv-audit
+	$(PY) -m uv pip install --quiet --python .venv-audit/bin/python --require-hashes --requirement requirements-audit.lock
+	@touch $@
+
 lock: setup  ## pin the newest allowed dependencies, with hashes
 	$(PY) -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-	  --extra api --extra otel --extra uvloop --extra postgres --extra mcp --group dev --output-file requirements.lock pyproject.toml
+	  $(EXTRAS) --group dev --output-file requirements.lock pyproject.toml
+	$(PY) -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
+	  --group audit --output-file requirements-audit.lock
 
 clean:  ## remove everything that can be made again
-	rm -rf .venv .venv-deploy build dist var .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-audit .venv-deploy .venv-agentdojo build dist var .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
