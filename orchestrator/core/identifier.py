@@ -121,7 +121,7 @@ def canonical(kind: Sensitive, token: str) -> str:
     """One spelling for all strict spellings of the same thing. A path keeps its case: on most systems it matters."""
     match kind:
         case "email":
-            return token.removeprefix("mailto:").casefold()
+            return token.removeprefix("mailto:").lower()
         case "url":
             return _url(token)
         case "account":
@@ -141,7 +141,7 @@ def _url(token: str) -> str:
     rest = token[scheme.end() :] if scheme else token
     named = scheme[0].casefold().rstrip("/").rstrip(":") if scheme else ""
     end = next((at for at, char in enumerate(rest) if char in "/?#"), len(rest))
-    host, path = rest[:end].casefold().rstrip("."), rest[end:]
+    host, path = rest[:end].lower().rstrip("."), rest[end:]
     port = {"http": ":80", "https": ":443", "": ":80"}.get(named, "")
     host = host.removesuffix(port) if port else host
     head = "" if named in {"", "http", "https"} else f"{named}://"

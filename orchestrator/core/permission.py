@@ -16,7 +16,7 @@ from typing import Literal
 
 from orchestrator.core.clean.steps import one_line
 from orchestrator.core.events import Action
-from orchestrator.core.provenance import Argument, Sources
+from orchestrator.core.provenance import Argument, Sources, performed
 from orchestrator.core.run import Run
 from orchestrator.core.spec import Role, Rule, Source, ToolSpec
 
@@ -72,6 +72,15 @@ class _Judged:
         writes = self._spec.effect_of(self._action.input) == "write"
         return tuple(each for each in self.arguments if not _excused(each, roles.get(each.pointer), writes=writes))
 
+    @cached_property
+    def done(self) -> bool:
+        """Was this very call made before, for all we know with success? What the user wrote once he asked for once."""
+        return any(
+            (action.tool, action.input) == (self._action.tool, self._action.input)
+            for step in self._run.steps
+            for action in performed(step)
+        )
+
 
 def _excused(argument: Argument, role: Role | None, *, writes: bool) -> bool:
     return (role == "detail" and _DETAIL.fullmatch(argument.value) is not None) or (role == "content" and writes)
@@ -100,7 +109,7 @@ def _fits(rule: Rule, run: Run, action: Action, spec: ToolSpec) -> bool:
 
 def _concerns(rule: Rule, judged: _Judged) -> bool:
     """The conditions on where the arguments come from."""
-    if rule.given is not None and rule.given != given(judged.governing):
+    if rule.given is not None and rule.given != (given(judged.governing) and not judged.done):
         return False
     if not rule.origins and not rule.kinds:
         return True
@@ -131,7 +140,8 @@ def _why(rule: Rule, judged: _Judged, run: Run) -> str:
     foreign = [each for each in (judged.governing if about else ()) if each.source not in _OWN]
     listed = "; ".join(map(_told, foreign[:_LISTED]))
     more = f"; and {len(foreign) - _LISTED} more" if len(foreign) > _LISTED else ""
-    return f"{named} {listed}{more}".rstrip()
+    again = " This very call was made before." if about and not foreign and judged.done else ""
+    return f"{named}{again} {listed}{more}".rstrip()
 
 
 def _told(argument: Argument) -> str:

@@ -29,7 +29,7 @@ from orchestrator.core.identifier import (
 )
 from orchestrator.core.leaves import leaves
 from orchestrator.core.named import resolved, shown
-from orchestrator.core.run import Run
+from orchestrator.core.run import Run, Step
 from orchestrator.core.spec import Json, JsonObject, Sensitive, Source, ToolSpec
 
 _MOST = 64
@@ -42,7 +42,10 @@ _CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
 _WORDLIKE = re.compile(rf"[^\W{_CJK}]")
 _JOINTS = frozenset("@/\\+%~=&#?$")
 _SOFT = frozenset(".:-,'’")
-_NAMED = re.compile(r"\s*[^<>@]{0,80}<\s*([^<>\s]{1,320})\s*>\s*")
+_FIGURE = re.compile(r"[-+]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?")
+_LONGEST_NUMBER = 40
+_PERHAPS = frozenset({"OUTCOME_UNKNOWN", "TOOL_TIMEOUT"})
+_NAMED = re.compile(r"[^\W\d_]?[^<>@\d\r\n:/\\]{0,60}<([^<>\s]{1,320})>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,10 +232,7 @@ def _word(char: str) -> bool:
 
 def _number(text: str) -> float | None:
     """The number that a text is, thousands separated or not."""
-    try:
-        return float(text.replace(",", "")) if len(text) < 40 and text[-1:].isdigit() else None
-    except ValueError:
-        return None
+    return float(text.replace(",", "")) if len(text) < _LONGEST_NUMBER and _FIGURE.fullmatch(text) else None
 
 
 def _shown(value: str | float | bool) -> str:
@@ -275,6 +275,13 @@ def _flat(value: Json) -> Iterator[str | float]:
             rest += each
         elif each is not None:
             yield each
+
+
+def performed(step: Step) -> Iterator[Action]:
+    """The actions of a closed step that succeeded, or may have, as they ran."""
+    good = {seen.id for seen in step.observations if seen.status == "success" or seen.code in _PERHAPS}
+    edited = {action.id: action for action in step.edited}
+    yield from (edited.get(action.id, action) for action in _actions(step.turn) if action.id in good)
 
 
 def _actions(turn: ModelTurn) -> tuple[Action, ...]:

@@ -40,6 +40,7 @@ def test_what_the_user_wrote_is_his_in_any_usual_spelling(value: object) -> None
         "https://ann@home.org.evil.test/", "ann", "home.org", "ann@home.org, " + EVIL, f"Ann <{EVIL}>", f"ann@home.org <{EVIL}>",
         "370400440532013000", "DE893704004405320130", "DE8937040044053201300099", "12", "1200", 12, "44", "0532", "ann@home.org\n" + EVIL,
         "ann@home.org?cc=" + EVIL, "ann@h\u043eme.org", "ann@ho\u200bme.org", "ann%40home.org", "rent\u200b",
+        "1e2", "1_20", "1,20", "Ann\nBcc: all <ann@home.org>", "call 0044 207 <ann@home.org>", "../the rent", "ann@home.org\r\nBcc: x",
     ],
 )  # fmt: skip
 def test_a_piece_of_what_the_user_wrote_or_more_than_it_is_not_his(value: object) -> None:

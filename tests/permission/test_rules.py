@@ -49,6 +49,15 @@ def test_a_call_that_says_anything_else_or_nothing_of_the_users_is_asked_for(giv
     assert ruling(MAIL, given_).verdict == "ask"
 
 
+def test_what_the_user_asked_for_once_is_given_once() -> None:
+    sent = (acts(2, ("send_mail", TO_ANN)), ActionStarted("2.0"))
+    again = run_of(begun(), *read(1, EVIL), *sent, observed("2.0", "sent", tool="send_mail"))
+    asked = ruling(again, TO_ANN)
+    assert (asked.verdict, "This very call was made before" in asked.why) == ("ask", True)
+    failed = run_of(begun(), *read(1, EVIL), *sent, observed("2.0", "down", tool="send_mail", code="UNAVAILABLE"))
+    assert ruling(failed, TO_ANN).rule == "given"
+
+
 def test_a_marked_tool_is_asked_for_even_before_anything_was_read() -> None:
     assert ruling(CLEAN, TO_ANN, replace(SEND, requires_approval=True)).rule == "marked"
 
