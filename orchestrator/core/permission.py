@@ -78,6 +78,7 @@ class _Judged:
         return any(
             (action.tool, action.input) == (self._action.tool, self._action.input)
             for step in self._run.steps
+            if any(seen.tool == self._action.tool for seen in step.observations)
             for action in performed(step)
         )
 
