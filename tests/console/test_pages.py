@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -13,10 +14,11 @@ import pytest
 from orchestrator.api.auth import COOKIE
 from orchestrator.console import pages
 from orchestrator.console.words import WORDS
-from orchestrator.core.events import Anomaly, Attempt, ModelTurn, Observation, Outcome, RunEnded, Waiting
+from orchestrator.core.events import Anomaly, Attempt, Decision, ModelTurn, Observation, Outcome, RunEnded, Waiting
 from orchestrator.core.run import replay
 from tests.api.place import NOW, Place, place
 from tests.build import acts, final, observed
+from tests.console import scenes
 from tests.console.page import Page, harmless
 
 DONE = (
@@ -241,3 +243,40 @@ async def test_health_is_plotted_with_its_limits(api: Place) -> None:
     assert [each["r"] for each in page.all("circle")] == ["4"]
     assert "5.0 %" in page.text
     assert "answered" in page.text
+
+
+async def test_who_allowed_each_action_and_why_is_shown(api: Place) -> None:
+    await scenes.play(api, "r", scenes.first("Refund it."), scenes.refused(NOW), NOW)
+    told = Decision("3.0", "policy", "refuse", reason="never: Not on a holiday.")
+    await api.run(
+        "p", acts(1, ("pay", {})), replace(told, id="1.0"), observed("1.0", "refused", code="REFUSED", tool="pay")
+    )
+    async with api.client() as http:
+        text = Page((await http.get("/runs/r")).text).text
+        for said in (
+            "allowed · by policy · reads: Reading changes nothing.",
+            "asks a person · by policy · marked: The operator wants a person to approve each call of this tool.",
+            "refused · by ann · The parcel is not back yet.",
+        ):
+            assert said in text, said
+        assert "refused · by policy · never: Not on a holiday." in Page((await http.get("/runs/p")).text).text
+
+
+async def test_what_the_answer_rests_on_is_marked_and_text_from_outside_is_told(api: Place) -> None:
+    await scenes.play(api, "r", scenes.first("What of it?"), scenes.investigated(), NOW)
+    async with api.client() as http:
+        page = Page((await http.get("/runs/r")).text)
+    assert [each["href"] for each in page.all("a") if each.get("class") == "rests"] == ["#a1.0", "#a1.1", "#a3.0"]
+    assert "The answer rests on text from outside." in page.text
+    assert page.text.count("◆ the answer rests on this") == 3 + 1  # and the legend
+
+
+async def test_runs_of_an_interval_are_listed(api: Place) -> None:
+    for number in range(3):
+        api.now = NOW + number * 100
+        await api.run(f"r{number}", goal=f"goal {number}")
+    async with api.client() as http:
+        page = Page((await http.get("/", params={"since": str(int(NOW + 50)), "until": str(int(NOW + 150))})).text)
+        assert [each["href"] for each in page.all("a") if "data-item" in each] == ["/runs/r1"]
+        assert page.fields()["since"] == str(int(NOW + 50))
+        assert (await http.get("/", params={"since": "9" * 40, "until": "-1"})).status_code == 200

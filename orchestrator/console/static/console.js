@@ -3,7 +3,7 @@
 // old ones. No text of a trace is ever put together here.
 const parsed = async (url) => {
   const answer = await fetch(url, { headers: { accept: "text/html" } });
-  if (!answer.ok) throw new Error(`${url}: ${answer.status}`);
+  if (!answer.ok || answer.redirected) throw new Error(`${url}: ${answer.status}`);
   return new DOMParser().parseFromString(await answer.text(), "text/html").body;
 };
 const fields = (block) => [...block.querySelectorAll("input:not([type=hidden]), textarea")];
@@ -51,17 +51,29 @@ const live = document.querySelector("[data-follow]");
 if (live) {
   const kinds = ["run_started", "model_turn", "action_started", "observation", "waiting", "decision", "run_ended"];
   const source = new EventSource(live.dataset.follow);
-  let due = 0, ended = false;
+  let due = 0, ended = false, pause = 100, failures = 0;
   const refresh = async () => {
+    const began = performance.now();
+    due = 1;
+    try {
+      merge(live, await parsed(live.dataset.part));
+      pause = Math.max(100, 3 * (performance.now() - began));  // a long run is asked for less often
+      failures = 0;
+      if (ended) document.getElementById("cancel")?.remove();
+    } catch {
+      pause = 2000;
+      failures += 1;
+      due += failures < 30;
+    }
+    const more = due > 1;
     due = 0;
-    try { merge(live, await parsed(live.dataset.part)); } catch { if (!ended) later(2000); return; }
-    if (ended) document.getElementById("cancel")?.remove();
+    if (more) later();
   };
-  const later = (wait) => { if (!due) due = setTimeout(refresh, wait); };
-  for (const kind of kinds) source.addEventListener(kind, () => later(100));
+  const later = () => { due += 1; if (due === 1) setTimeout(refresh, pause); };
+  for (const kind of kinds) source.addEventListener(kind, later);
   source.addEventListener("run_ended", () => { ended = true; source.close(); });
   source.addEventListener("problem", () => source.close());
-  setInterval(() => { if (!ended && !document.hidden && source.readyState < 2) later(0); }, 5000);
+  setInterval(() => { if (!ended && !due && !document.hidden && source.readyState < 2) later(); }, 5000);
 }
 
 // Requests and replies are loaded when somebody unfolds them.
