@@ -31,6 +31,7 @@ from orchestrator.runner import Listener, Observer, Ports, drive
 from orchestrator.secret import secrets_in
 from orchestrator.settings import Settings, limits_of
 from orchestrator.stores import Store
+from orchestrator.stores.earlier import informed
 from orchestrator.stores.memory import MemoryStore
 from orchestrator.stores.sqlite import SqliteStore
 from orchestrator.toolbox import Toolbox, rules_for
@@ -86,8 +87,8 @@ def parse_request(raw: Mapping[str, Any], place: str) -> RunRequest:
 
 async def submit(ports: Ports, settings: Settings, request: RunRequest) -> str:
     """Begin a run: append its RunStarted and give back its id. ConfigError when the request names what is not there."""
-    first = started(settings, ports.toolbox.specs, request)
     now = ports.clock()
+    first = await informed(ports.store, started(settings, ports.toolbox.specs, request), now=now)
     run_id = new_run_id(now)
     ports.models.open(replay((Entry(run_id, 1, now, first),)))  # what cannot be asked is refused now
     for entry in await ports.store.append(run_id, 0, (first,), at=now):

@@ -19,6 +19,7 @@ from orchestrator.core.events import Observation, RunStarted
 from orchestrator.dispatch import Job, needs_of
 from orchestrator.inbox import Verdict
 from orchestrator.stores import RunRow
+from orchestrator.stores.earlier import informed
 from orchestrator.traceparent import LABEL, parse
 
 LONGEST_RUN_ID = 200
@@ -32,6 +33,7 @@ async def submit_run(call: Call) -> Response:
     first = started(service.settings, service.specs, request_of(asked, tenant_of(call, asked.tenant)))
     first = continued(first, call.request.headers.get("traceparent", ""))
     now = service.clock()
+    first = await informed(service.store, first, now=now)
     job = Job(new_run_id(now), first.tenant, asked.priority, asked.at or 0.0, asked.key, needs_of(first))
     done = await service.dispatcher.submit(job, first, now=now)
     words = await found(call, done.run_id)

@@ -39,6 +39,7 @@ from orchestrator.errors import ConfigError, StoreError
 from orchestrator.inbox import Inbox, Verdict
 from orchestrator.show import plain, when
 from orchestrator.stores import Store
+from orchestrator.stores.earlier import informed
 from orchestrator.worker.queue import callback_key, open_queue
 from orchestrator.worker.schedule import read as schedules_of
 
@@ -191,7 +192,9 @@ async def _submit(ctx: Context, asked: list[tuple[str | None, RunRequest]], due:
     async with open_toolbox(ctx.settings) as toolbox:
         offered = toolbox.specs
     firsts = [(key, started(ctx.settings, offered, request)) for key, request in asked]
-    async with open_queue(ctx.settings) as (_, dispatcher):
+    async with open_queue(ctx.settings) as (store, dispatcher):
+        begun = time.time()
+        firsts = [(key, await informed(store, first, now=begun)) for key, first in firsts]
         for start in range(0, len(firsts), TOGETHER):
             now = time.time()
             jobs = (

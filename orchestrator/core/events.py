@@ -152,6 +152,7 @@ class RunStarted:
     """The first event: all that prompts, guards and permissions are a function of, besides what happens later.
 
     `boundary` is the word, unguessable and of this run alone, that marks in the prompt what tools returned; "" marks nothing.
+    `min_steps` is the fewest steps as the submitter declared them, `learned` as earlier runs of this `run_kind` took them.
     """
 
     goal: str
@@ -164,6 +165,7 @@ class RunStarted:
     labels: Mapping[str, str] = field(default_factory=dict)
     boundary: str = ""
     permissions: tuple[Rule, ...] = ()
+    learned: int | None = None
     kind: Literal["run_started"] = "run_started"
 
 

@@ -49,15 +49,15 @@ _UNFLAGGED: Final = frozenset(
 """Turns that were read well and hold no call: what they announce is a narrated call."""
 
 
-def measure(run: Run, entry: Entry, learned: int | None = None) -> tuple[Sample, ...]:
-    """The samples of an entry, given the run before it. `learned` is the fewest steps that runs of its kind are known to take."""
+def measure(run: Run, entry: Entry) -> tuple[Sample, ...]:
+    """The samples of an entry, given the run before it."""
     match entry.event:
         case ModelTurn() as turn:
             return tuple(_turn(run, turn))
         case Observation() as observation:
             return tuple(_observation(run, observation))
         case RunEnded() as ended:
-            found = tuple(_ended(run, ended, learned))
+            found = tuple(_ended(run, ended))
             lens.forget(run.start)
             return found
         case _:
@@ -77,13 +77,13 @@ def turn_text(turn: ModelTurn, observations: tuple[Observation, ...] = ()) -> Tu
     )
 
 
-def bloat(run: Run, learned: int | None = None) -> BloatSample | None:
+def bloat(run: Run) -> BloatSample | None:
     """The step bloat of a run that is about to end, or has: None without a Final, or when nothing is seen to be used."""
     if run.turn is None or not isinstance(run.turn.intent, FinalAnswer):
         return None
     turns = (*(turn_text(step.turn, step.observations) for step in run.steps), turn_text(run.turn))
     start = run.start
-    return step_bloat(turns, start.goal, lens(start).known.tools, start.agent.protocol, start.min_steps, learned)
+    return step_bloat(turns, start.goal, lens(start).known.tools, start.agent.protocol, start.min_steps, start.learned)
 
 
 def rests_on(run: Run) -> frozenset[str]:
@@ -190,7 +190,7 @@ def _observation(run: Run, observation: Observation) -> list[Sample]:
     return found
 
 
-def _ended(run: Run, ended: RunEnded, learned: int | None) -> Iterator[Sample]:
+def _ended(run: Run, ended: RunEnded) -> Iterator[Sample]:
     of = lens(run.start)
     agent = of.agent
     outcome = {**agent, "outcome": ended.outcome.value}
@@ -200,7 +200,7 @@ def _ended(run: Run, ended: RunEnded, learned: int | None) -> Iterator[Sample]:
     yield from _retries(of, "model", _again(ended.attempts, ended.code))
     if ended.outcome.value == NO_PROGRESS:
         yield _anomaly(run, NO_PROGRESS)
-    found = bloat(run, learned)
+    found = bloat(run)
     if found:
         yield Sample("orchestrator_step_bloat_ratio", {**agent, "basis": found.basis.value}, found.index)
         if found.basis is Basis.DECLARED and found.minimum > found.actual:
