@@ -16,16 +16,13 @@ from typing import Any, Self, TypeAlias
 
 import httpx
 import httpx2
-from mcp import StdioServerParameters
-from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from orchestrator import egress
 from orchestrator.egress import EgressSettings, Rules
+from orchestrator.mcp.stdio import LARGEST, stdio
 from orchestrator.mcp_settings import McpSettings
 
-LARGEST = 16 * 2**20
-"""Bytes of one reply over HTTP."""
 _TAIL = 2048
 
 
@@ -38,15 +35,8 @@ async def transport(
     settings: McpSettings, rules: Rules, ended: Callable[[], None], tail: Tail
 ) -> AsyncIterator[tuple[Any, Any]]:
     """The Way to the server of these settings. `ended` is called once nothing more can come."""
-    async with _stdio(settings, tail) if settings.command else _http(settings, rules) as (read, write):
+    async with stdio(settings, tail.stream) if settings.command else _http(settings, rules) as (read, write):
         yield Watched(read, ended), write
-
-
-def _stdio(settings: McpSettings, tail: Tail) -> AbstractAsyncContextManager[tuple[Any, Any]]:
-    env = {name: value.get_secret_value() for name, value in settings.env.items()}
-    server = StdioServerParameters(command=settings.command, args=list(settings.args), env=env, cwd=settings.cwd)
-    server.encoding_error_handler = "replace"
-    return stdio_client(server, errlog=tail.stream)
 
 
 @asynccontextmanager
