@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Literal
 
 from orchestrator.alerts.rule import Comparison, Rule, Severity, Unit, shown
@@ -14,17 +15,40 @@ from orchestrator.core.spec import Language
 _PLACE = re.compile(r"\{(\w+)\}")
 
 NO_DATA: Mapping[Language, str] = {
-    "en": "Closed: there has been no data for so long that nobody can tell whether it is better.",
-    "zh": "已关闭：长时间没有数据，无法判断是否恢复。",
+    "en": "Closed after {lasted}, since {since}: there has been no data for so long that nobody can tell whether it is better.",
+    "zh": "已关闭：持续 {lasted}（自 {since}），长时间没有数据，无法判断是否恢复。",
 }
-
-
 EASED: Mapping[Language, str] = {
-    "en": "Over: back at {value}, the limit is {threshold}.",
-    "zh": "已恢复：现为 {value}，阈值 {threshold}。",
+    "en": "Resolved after {lasted}, since {since}: back at {value}, the limit is {threshold}.",
+    "zh": "已恢复：持续 {lasted}（自 {since}），现为 {value}，阈值 {threshold}。",
 }
-OVER: Mapping[Language, str] = {"en": "Over.", "zh": "已恢复。"}
+OVER: Mapping[Language, str] = {
+    "en": "Resolved after {lasted}, since {since}.",
+    "zh": "已恢复：持续 {lasted}（自 {since}）。",
+}
 """Where the value is a yes or no, there is no figure to tell."""
+
+_SPANS: Mapping[Language, tuple[tuple[float, str], ...]] = {
+    "en": ((86400, " d"), (3600, " h"), (60, " min"), (1, " s")),
+    "zh": ((86400, " 天"), (3600, " 小时"), (60, " 分钟"), (1, " 秒")),
+}
+
+
+def lasted(seconds: float, language: Language = "en") -> str:
+    """A length of time in its two largest units: `2 d 4 h`, `12 min`, `40 s`."""
+    left, words = max(0, round(seconds)), []
+    for size, unit in _SPANS[language]:
+        count, left = divmod(left, int(size))
+        if count:
+            words.append(f"{count}{unit}")
+        if len(words) == 2 or (words and not count):
+            break
+    return " ".join(words) or f"0{_SPANS[language][-1][1]}"
+
+
+def moment(at: float) -> str:
+    """A unix time as people read it, in UTC."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +95,12 @@ class Notification:
         return shown(self.threshold, self.unit)
 
     def sentence(self, language: Language = "en") -> str:
-        """What is the matter, or that it is over, with figures and labels filled in."""
-        if self.closed:
-            return NO_DATA[language]
+        """What is the matter; or that it is over, since when and how long it was, and where the value is now."""
         text = self.says[language]
+        words = {**self.labels, "value": self.figure(), "threshold": self.limit()}
         if self.status == "resolved":
-            text = OVER[language] if self.unit == "count" else EASED[language]
-        words = {"value": self.figure(), "threshold": self.limit(), **self.labels}
+            text = NO_DATA[language] if self.closed else OVER[language] if self.unit == "count" else EASED[language]
+            words |= {"since": moment(self.since), "lasted": lasted(self.at - self.since, language)}
         return _PLACE.sub(lambda found: words.get(found[1], found[0]), text)
 
 

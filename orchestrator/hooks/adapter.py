@@ -9,12 +9,14 @@ import asyncio
 import hmac
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Any, Final
 
 import orjson
 from aiohttp import web
 
 from orchestrator.alerts import Wording
+from orchestrator.alerts.notice import OVER, lasted, moment
 from orchestrator.alerts.settings import HookSettings
 from orchestrator.core.spec import Language
 from orchestrator.errors import CallError, ConfigError, Transient
@@ -135,11 +137,28 @@ def _card(alert: Mapping[str, Any], language: Language) -> Card:
         "resolved" if over else "firing",
         labels.get("severity", "warning"),
         labels.get("alertname", "alert"),
-        next(filter(None, says), ""),
+        _over(alert, notes, language) if over else next(filter(None, says), ""),
         tuple(facts.items())[:12],
         (runs,) if runs else (),
         notes.get("runbook_url", ""),
     )
+
+
+def _over(alert: Mapping[str, Any], notes: Mapping[str, str], language: Language) -> str:
+    """That an alert is over: Alertmanager sends the sentence that it fired with again."""
+    begun, ended = (_unix(alert.get(name)) for name in ("startsAt", "endsAt"))
+    if begun is None or ended is None:
+        return f"{WORDS[language]['resolved']}."
+    text = OVER[language].format(lasted=lasted(ended - begun, language), since=moment(begun))
+    return f"{text} {WORDS[language]['last']}: {notes['value']}" if notes.get("value") else text
+
+
+def _unix(written: object) -> float | None:
+    """An RFC 3339 time as unix seconds; None for what is none."""
+    try:
+        return datetime.fromisoformat(str(written)).timestamp()
+    except (ValueError, OverflowError):
+        return None
 
 
 def _texts(value: object) -> dict[str, str]:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Final, Literal
 
 from orchestrator.alerts import Notification, Wording
+from orchestrator.alerts.notice import moment
 from orchestrator.core.clean.strip import strip
 from orchestrator.core.spec import Language
 
@@ -61,11 +62,6 @@ def card(note: Notification, wording: Wording) -> Card:
         tuple(links.to_run(run_id) for run_id in note.runs),
         links.to_runbook(note.rule),
     )
-
-
-def moment(at: float) -> str:
-    """A unix time as people read it, in UTC."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def iso(at: float) -> str:

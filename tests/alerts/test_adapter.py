@@ -89,11 +89,14 @@ async def test_an_alert_reaches_the_robot_with_its_words() -> None:
 
 
 async def test_it_speaks_chinese_and_says_resolved() -> None:
-    resolved = {**SENT, "alerts": [{**SENT["alerts"][0], "status": "resolved"}]}
+    over = {**SENT["alerts"][0], "status": "resolved", "endsAt": "2026-11-30T07:21:31.065Z"}
+    resolved = {**SENT, "alerts": [over]}
     async with adapter(language="zh") as (robot, url):
         await post(url, resolved)
     assert "**已恢复**" in robot.texts()[0]
-    assert "上限 5%" in robot.texts()[0]
+    assert "已恢复：持续 15 分钟（自 2026-11-30 07:06:31 UTC）。 告警期间最后值: 12.5%" in robot.texts()[0]
+    assert "上限" not in robot.texts()[0]
+    assert "above 5%" in robot.texts()[0]
 
 
 @pytest.mark.parametrize(

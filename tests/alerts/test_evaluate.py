@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.alerts import QUIET, AlertState, Notification, Reading, Rule, evaluate
+from orchestrator.alerts.notice import lasted
 from orchestrator.monitor.page import Owed, Page, Standing, dump, load
 from tests.alerts.make import GAP, RULES, gauge, note
 
@@ -165,11 +166,31 @@ def test_key_and_fingerprint_tell_alerts_apart_and_deliveries_together() -> None
     assert replace(first, labels={"agent": "a", "model": "b\0agent=c"}).fingerprint != first.fingerprint
 
 
-def test_what_is_over_says_where_it_is_back_at() -> None:
-    over = note(status="resolved", value=0.03)
-    assert over.sentence("en") == "Over: back at 3 %, the limit is 5 %."
-    assert over.sentence("zh") == "已恢复：现为 3 %，阈值 5 %。"
-    assert note(status="resolved", unit="count").sentence("en") == "Over."
+def test_what_is_over_says_since_when_how_long_and_where_it_is_back_at() -> None:
+    over = note(status="resolved", value=0.03, since=1_800_000_000.0, at=1_800_000_000.0 + 3900)
+    assert over.sentence("en") == (
+        "Resolved after 1 h 5 min, since 2027-01-15 08:00:00 UTC: back at 3 %, the limit is 5 %."
+    )
+    assert over.sentence("zh") == ("已恢复：持续 1 小时 5 分钟（自 2027-01-15 08:00:00 UTC），现为 3 %，阈值 5 %。")
+    assert replace(over, unit="count").sentence("en") == "Resolved after 1 h 5 min, since 2027-01-15 08:00:00 UTC."
+    assert replace(over, closed=True).sentence("en").startswith("Closed after 1 h 5 min, since 2027-01-15 08:00:00 UTC")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0 s"),
+        (40.4, "40 s"),
+        (60, "1 min"),
+        (61, "1 min 1 s"),
+        (3600, "1 h"),
+        (3660, "1 h 1 min"),
+        (187_200, "2 d 4 h"),
+        (-5, "0 s"),
+    ],
+)
+def test_a_length_of_time_is_said_in_its_two_largest_units(seconds: float, words: str) -> None:
+    assert lasted(seconds) == words
 
 
 def test_a_label_cannot_fill_in_another_place() -> None:
