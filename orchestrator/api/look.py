@@ -39,6 +39,8 @@ async def list_tools(call: Call) -> Response:
             version=spec.version,
             repeatable=spec.repeatable,
             side_effect=spec.side_effect,
+            effect=spec.does,
+            trusted=spec.trusted,
             requires_approval=spec.requires_approval,
             timeout=spec.timeout,
         )

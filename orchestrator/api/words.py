@@ -176,7 +176,8 @@ class RunState(RunLine):
 
 
 class ToolLine(Told):
-    """A tool that agents may be offered. `schema` is the JSON Schema of its input."""
+    """A tool that agents may be offered. `schema` is the JSON Schema of its input; `effect` what it does, `trusted` whether its
+    results are."""
 
     model_config = ConfigDict(frozen=True, serialize_by_alias=True)
 
@@ -186,6 +187,8 @@ class ToolLine(Told):
     version: str
     repeatable: bool
     side_effect: bool
+    effect: Literal["read", "write", "send"]
+    trusted: bool
     requires_approval: bool
     timeout: float
 

@@ -28,7 +28,7 @@ ToolName = Annotated[str, typer.Argument(metavar="NAME", help="As `tools list` p
 
 @app.command("list")
 def list_tools(typed: typer.Context, *, as_json: AsJson = False) -> None:
-    """All tools: which may be repeated, which have an effect, and what each is for."""
+    """All tools: what each does (read, write, send), which may be repeated, whose results come from outside, what each is for."""
     specs, absent = spin(_looked(context(typed)))
     if as_json:
         say_json([asdict(spec) for spec in specs])
@@ -37,7 +37,8 @@ def list_tools(typed: typer.Context, *, as_json: AsJson = False) -> None:
     for column in ("name", "timeout", "marks", "description"):
         table.add_column(column, no_wrap=column == "name")
     for spec in specs:
-        marks = [word for word in ("repeatable", "side_effect", "requires_approval") if getattr(spec, word)]
+        marks = [spec.does, *(word for word in ("repeatable", "requires_approval") if getattr(spec, word))]
+        marks += [] if spec.trusted else ["untrusted"]
         first = next(iter(plain(spec.description).strip().splitlines()), "")
         table.add_row(Text(spec.name, "bold"), f"{spec.timeout:g} s", ", ".join(marks), Text(first))
     context(typed).out.print(table)
