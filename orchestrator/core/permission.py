@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Literal
 
-from orchestrator.core.clean.steps import one_line
+from orchestrator.core.clean.strip import strip
 from orchestrator.core.events import Action
 from orchestrator.core.provenance import Argument, Sources, performed
 from orchestrator.core.run import Run
@@ -147,4 +147,10 @@ def _why(rule: Rule, judged: _Judged, run: Run) -> str:
 
 def _told(argument: Argument) -> str:
     where = f"from {argument.tool} ({argument.source})" if argument.tool else "the model's own"
-    return f"{one_line(argument.pointer[1:], _SHOWN)} = {one_line(argument.value, _SHOWN)!r}, {where}"
+    return f"{_short(argument.pointer[1:])} = {_short(argument.value)!r}, {where}"
+
+
+def _short(text: str) -> str:
+    """On one line, with nothing in it that cannot be seen."""
+    line = " ".join(strip(text[: 8 * _SHOWN]).split())
+    return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"

@@ -204,6 +204,24 @@ def test_a_person_may_edit_but_not_past_a_rule_that_refuses() -> None:
     assert fine.actions[0].input == {"to": "bo@corp.org", "body": "dear ann"}
 
 
+def test_a_rule_that_refuses_holds_for_what_a_person_edits() -> None:
+    rules = (Rule("house", "refuse", "Mail stays in the house.", tools=("send_mail",), kinds=("url",)), *DEFAULT)
+    asked = (begun(rules=rules), *read(1, EVIL), acts(2, ("send_mail", TO_EVIL)), Waiting("2.0", 9e9, "approval"))
+    command = decide(
+        run_of(*asked, Decision("2.0", "bo", "edit", {"to": "ann@home.org", "body": "see https://x.org"})), 1010.0
+    )
+    assert isinstance(command, Record)
+    assert isinstance(command.event, Decision)
+    assert (command.event.by, command.event.verdict) == (POLICY, "refuse")
+
+
+def test_the_reason_shows_nothing_that_cannot_be_seen() -> None:
+    why = ruling(MAIL, {"user": "x\u202e\x1b[31m" + "y" * 500}).why
+    assert "user = 'x" in why
+    assert why.isprintable()
+    assert len(why) < 300
+
+
 def test_the_same_ruling_in_both_protocols() -> None:
     said = set()
     for protocol in ("native", "text"):
