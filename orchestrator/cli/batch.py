@@ -17,7 +17,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from orchestrator.agent import Result
-from orchestrator.assembly import RunRequest, finish, open_ports, parse_request, started, submit
+from orchestrator.assembly import RunRequest, finish, open_ports, parse_request, secrets_of, started, submit
 from orchestrator.cli.context import Context, context, spin
 from orchestrator.cli.exits import Exit
 from orchestrator.cli.interrupt import Interrupt
@@ -34,6 +34,7 @@ from orchestrator.cli.run import (
 from orchestrator.core.events import Outcome
 from orchestrator.errors import ConfigError, OrchestratorError
 from orchestrator.log import log_entry
+from orchestrator.otel import tracing
 from orchestrator.runner import Ports
 from orchestrator.settings import Settings
 
@@ -136,19 +137,20 @@ async def _batch(ctx: Context, tasks: list[Task], journal: Journal, concurrency:
     journal.load()
     left = iter([task for task in tasks if task.id not in journal.done])
     interrupt = Interrupt(lambda text: ctx.err.print(text, style="yellow"))
-    async with open_ports(ctx.settings, observers=(interrupt.observe, log_entry)) as opened:
-        ports = replace(opened, stopping=interrupt.stopping)
-        for task in tasks:
-            started(ctx.settings, ports.toolbox.specs, task.request)
-        with interrupt.armed(), _bar(ctx) as bar:
-            shown = bar.add_task("runs", total=len(tasks), completed=sum(task.id in journal.done for task in tasks))
-            work = _Work(ctx.settings, left, journal, ports, interrupt, lambda: bar.advance(shown))
-            try:
-                async with asyncio.TaskGroup() as group:
-                    for _ in range(concurrency):
-                        group.create_task(work.go())
-            except* OrchestratorError as several:
-                raise several.exceptions[0] from None
+    with tracing(ctx.settings, secrets_of(ctx.settings)) as spans:
+        async with open_ports(ctx.settings, observers=(interrupt.observe, log_entry, *spans)) as opened:
+            ports = replace(opened, stopping=interrupt.stopping)
+            for task in tasks:
+                started(ctx.settings, ports.toolbox.specs, task.request)
+            with interrupt.armed(), _bar(ctx) as bar:
+                shown = bar.add_task("runs", total=len(tasks), completed=sum(task.id in journal.done for task in tasks))
+                work = _Work(ctx.settings, left, journal, ports, interrupt, lambda: bar.advance(shown))
+                try:
+                    async with asyncio.TaskGroup() as group:
+                        for _ in range(concurrency):
+                            group.create_task(work.go())
+                except* OrchestratorError as several:
+                    raise several.exceptions[0] from None
     return _summed(ctx, tasks, journal)
 
 

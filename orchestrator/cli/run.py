@@ -19,6 +19,7 @@ from orchestrator.core.run import Run
 from orchestrator.core.spec import Language, Protocol
 from orchestrator.errors import StoreError
 from orchestrator.log import configure, log_entry
+from orchestrator.otel import tracing
 from orchestrator.runner import Ports
 
 AsJson = Annotated[bool, typer.Option("--json", help="The result as one JSON object on stdout.")]
@@ -109,7 +110,7 @@ async def _resume(ctx: Context, run_id: str, *, as_json: bool, quiet: bool) -> E
 
 @asynccontextmanager
 async def _watched(ctx: Context, *, quiet: bool) -> AsyncIterator[tuple[Ports, Interrupt]]:
-    """Ports with the log, the live view and Ctrl-C attached.
+    """Ports with the log, the spans, the live view and Ctrl-C attached.
 
     The view says what warnings would say; so beside it the log shows errors only, unless a level was asked for.
     """
@@ -117,13 +118,14 @@ async def _watched(ctx: Context, *, quiet: bool) -> AsyncIterator[tuple[Ports, I
         configure(ctx.settings.log_format, "error", secrets_of(ctx.settings))
     view, interrupt = View(ctx.err), Interrupt(lambda text: ctx.err.print(text, style="yellow"))
     watching = (interrupt.observe, log_entry) if quiet else (interrupt.observe, log_entry, view.entry)
-    async with open_ports(ctx.settings, observers=watching, listener=view.delta) as ports:
-        with interrupt.armed():
-            if quiet:
-                yield replace(ports, stopping=interrupt.stopping), interrupt
-                return
-            with view.shown():
-                yield replace(ports, stopping=interrupt.stopping), interrupt
+    with tracing(ctx.settings, secrets_of(ctx.settings)) as spans:
+        async with open_ports(ctx.settings, observers=(*watching, *spans), listener=view.delta) as ports:
+            with interrupt.armed():
+                if quiet:
+                    yield replace(ports, stopping=interrupt.stopping), interrupt
+                    return
+                with view.shown():
+                    yield replace(ports, stopping=interrupt.stopping), interrupt
 
 
 def report(ctx: Context, run_id: str, run: Run | None, *, as_json: bool) -> Exit:
