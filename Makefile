@@ -6,7 +6,7 @@ AUDIT := .venv-audit/.ready
 EXTRAS := --extra api --extra otel --extra uvloop --extra postgres --extra mcp --extra sign
 CODE := orchestrator tools dashboards tests
 
-.PHONY: help setup demo test lint format bench local deploy-check lock sbom audit clean
+.PHONY: help setup demo test lint format bench local deploy-check lock sbom audit clean pictures
 .DEFAULT_GOAL := help
 
 help:  ## show these targets
@@ -74,6 +74,9 @@ $(AUDIT): requirements-audit.lock
 	$(PY) -m uv venv --quiet --allow-existing --python $(PY) .venv-audit
 	$(PY) -m uv pip install --quiet --python .venv-audit/bin/python --require-hashes --requirement requirements-audit.lock
 	@touch $@
+
+pictures: setup  ## draw docs/images/console-*.png anew, in Debian's chromium
+	$(PY) -m tests.console.pictures
 
 lock: setup  ## pin the newest allowed dependencies, with hashes
 	$(PY) -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -37,6 +38,8 @@ DEEPEST = 8
 """Levels of JSON that fold; what is deeper is shown as its text."""
 WIDEST = 120
 """Items of a list or object that are shown: its first two and its last ones."""
+GLIMPSE = 80
+"""Characters of a folded text that are shown beside its name."""
 OPEN = 400
 """Characters of a text that stands beside its name; a longer one folds."""
 
@@ -135,9 +138,12 @@ def _fold(name: str, value: Any, depth: int, secrets: tuple[str, ...]) -> Fold:
 
 
 def _told(value: Any) -> str:
-    """What a folded message is, in a word."""
-    told = value.get("role") or value.get("name") or value.get("type") if isinstance(value, dict) else None
-    return f"{plain(told)[:40]} · " if isinstance(told, str) else ""
+    """What a folded message is, in a few words: who speaks, and how it begins."""
+    if not isinstance(value, dict):
+        return ""
+    names = (value.get(name) for name in ("role", "name", "type", "content", "text", "tool", "id"))
+    words = (" ".join(plain(each).split())[:GLIMPSE] for each in names if isinstance(each, str) and each)
+    return "".join(f"{each} · " for each in islice(words, 2))
 
 
 def _some(pairs: list[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:

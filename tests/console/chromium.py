@@ -12,5 +12,6 @@ NAME = "chromium"
 async def launched(player: Playwright) -> Browser:
     """A browser without a window."""
     return await player.chromium.launch(
-        executable_path=shutil.which(NAME), args=["--disable-gpu", "--font-render-hinting=none"]
+        executable_path=shutil.which(NAME),
+        args=["--disable-gpu", "--font-render-hinting=none", "--disable-dev-shm-usage"],
     )

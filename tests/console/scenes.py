@@ -235,5 +235,5 @@ async def a_day(place: Place, now: float) -> None:
             (1.2, answer(4 if number % 4 == 0 else 3, "Liu Cixin, by record QX7731.")),
             (0.01, RunEnded(outcome, "Liu Cixin, by record QX7731.")),
         ]  # fmt: skip
-        await play(place, f"r{number:04}", first(goal), events, at)
+        await play(place, f"01kb8{number:02}yq4m7zr8tc2x5e1hv0n", first(goal), events, at)
     place.now = now

@@ -70,6 +70,7 @@ async def test_an_approval_is_given_from_the_keyboard_alone(chromium: Browser, c
         await at.page.keyboard.press("j")
         await at.page.keyboard.press("Enter")
         await expect(at.page.locator("h1")).to_have_text("Pay it!")
+        await at.page.wait_for_load_state()  # its script is there
         await at.page.keyboard.press("a")
         await expect(at.page.get_by_role("button", name="Approve")).to_be_focused()
         await at.page.keyboard.press("Enter")
