@@ -19,8 +19,9 @@ from orchestrator.api.runs import continued
 from orchestrator.assembly import RunRequest, finish, open_ports, submit
 from orchestrator.core.events import Outcome, RunEnded
 from orchestrator.core.run import Run, evolve
+from orchestrator.core.spec import Json
 from orchestrator.otel import ENDPOINTS, tracing
-from orchestrator.otel.spans import Spans
+from orchestrator.otel.spans import LONGEST, Spans
 from orchestrator.settings import ModelSettings, Settings
 from orchestrator.stores.memory import MemoryStore
 from orchestrator.tool import Tool, context, tool
@@ -107,6 +108,27 @@ def test_content_is_exported_when_asked_for_without_the_secrets(exporter: InMemo
     assert [part["type"] for part in messages[0]["parts"]] == ["text", "tool_call"]
     assert (call.attributes or {})["gen_ai.tool.call.result"] == "found [REDACTED]"
     assert "key-123456" not in chat.to_json() + call.to_json()
+
+
+def test_a_viewer_finds_what_a_span_took_and_gave(exporter: InMemorySpanExporter) -> None:
+    story = (started(), acts(1, ("search", {"q": "x"})), observed("1.0", "seen"), final("it"))
+    first, call, last, root = told(exporter, *story, RunEnded(Outcome.ANSWERED, answer="it"), content=True)
+    given = {span.name: dict(span.attributes or {}) for span in (call, last, root)}
+    assert (given[call.name]["input.value"], given[call.name]["output.value"]) == ('{"q":"x"}', "seen")
+    assert given[last.name]["output.value"] == "it"
+    assert (given[root.name]["input.value"], given[root.name]["output.value"]) == ("Who wrote it?", "it")
+    reasons = [
+        json.loads(str((each.attributes or {})["gen_ai.output.messages"]))[0]["finish_reason"] for each in (first, last)
+    ]
+    assert reasons == ["tool_call", "stop"]
+
+
+def test_content_that_is_long_or_odd_is_still_json(exporter: InMemorySpanExporter) -> None:
+    odd: dict[str, Json] = {"long": "x" * 3 * LONGEST, "half": "\ud800", "number": 2**70, "\ud801": [None, 1.5]}
+    chat, call = told(exporter, started(), acts(1, ("search", odd)), observed("1.0", "y\ud800"), content=True)
+    arguments = json.loads(str((call.attributes or {})["input.value"]))
+    assert arguments == {"long": "x" * LONGEST, "half": "?", "number": 2**70, "?": [None, 1.5]}
+    assert json.loads(str((chat.attributes or {})["gen_ai.output.messages"]))[0]["parts"][0]["arguments"] == arguments
 
 
 def test_an_error_has_its_code_as_type(exporter: InMemorySpanExporter) -> None:

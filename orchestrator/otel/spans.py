@@ -1,11 +1,14 @@
 """Entries become spans: `invoke_agent` over `chat` and `execute_tool`.
 
 A span is made when its entry is durable, with the times that the entry holds, and its id follows from the run: so a run that goes on
-elsewhere after a crash is one trace, and a tool can be told its span before that span is written. Names: semantic-conventions-genai as of schema 1.44.0, still "Development"; our own are `orchestrator.*`.
+elsewhere after a crash is one trace, and a tool can be told its span before that span is written. Names: semantic-conventions-genai as of
+schema 1.44.0, still "Development"; our own are `orchestrator.*`. What was said stands in `input.value` and `output.value` as well
+(OpenInference), where viewers such as Phoenix look for what to show of a span.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -105,6 +108,7 @@ class Spans:
             "gen_ai.usage.output_tokens": used.output_tokens,
             "gen_ai.usage.cache_read.input_tokens": used.cached_tokens,
             "gen_ai.usage.reasoning.output_tokens": used.reasoning_tokens,
+            "orchestrator.cost": used.cost,
             "orchestrator.step": run.step,
             "orchestrator.intent": turn.intent.kind,
             "orchestrator.anomalies": tuple(each.value for each in turn.anomalies),
@@ -114,6 +118,7 @@ class Spans:
             attributes["orchestrator.first_token_seconds"] = turn.first_token
         if self._content:
             attributes["gen_ai.output.messages"] = self._text(_said(turn))
+            attributes["output.value"] = self._text(_visible(turn))
         name = f"chat {asked['gen_ai.request.model']}"
         self._write(run, name, f"chat {run.step}", (at - turn.seconds, at), attributes, kind=SpanKind.CLIENT)
 
@@ -133,8 +138,9 @@ class Spans:
         }
         if self._content:
             called = next((each.input for each in run.pending if each.id == seen.id), {})
-            attributes["gen_ai.tool.call.arguments"] = self._text(called)
-            attributes["gen_ai.tool.call.result"] = self._text(seen.content)
+            arguments, result = self._text(called), self._text(seen.content)
+            attributes |= {"gen_ai.tool.call.arguments": arguments, "gen_ai.tool.call.result": result}
+            attributes |= {"input.value": arguments, "input.mime_type": "application/json", "output.value": result}
         code = (seen.code or "TOOL_ERROR") if seen.status == "error" else None
         self._write(run, f"execute_tool {tool}", f"tool {seen.id}", (at - seen.seconds, at), attributes, error=code)
 
@@ -147,15 +153,18 @@ class Spans:
             "gen_ai.agent.version": start.agent.version,
             "gen_ai.usage.input_tokens": run.usage.input_tokens,
             "gen_ai.usage.output_tokens": run.usage.output_tokens,
+            "orchestrator.cost": run.usage.cost,
             "orchestrator.protocol": start.agent.protocol,
             "orchestrator.outcome": ended.outcome.value,
             "orchestrator.steps": len(run.steps) + (run.turn is not None),
         }
         if self._content:
+            said = ended.answer or ended.missing or ""
             attributes["gen_ai.input.messages"] = self._text([_message("user", start.goal)])
             attributes["gen_ai.output.messages"] = self._text(
-                [_message("assistant", ended.answer or ended.missing or "")]
+                [{**_message("assistant", said), "finish_reason": "stop"}]
             )
+            attributes |= {"input.value": self._text(start.goal), "output.value": self._text(said)}
         code = None if ended.outcome in _FINE else ended.code or ended.outcome.value.upper()
         name = f"invoke_agent {start.agent.name}"
         self._write(run, name, ROOT, (run.started_at, at), attributes, error=code)
@@ -180,7 +189,7 @@ class Spans:
             name,
             _parent(run, own),
             kind,
-            hidden({key: value for key, value in attributes.items() if value not in ("", ())}, self._secrets),
+            hidden({key: value for key, value in attributes.items() if value not in ("", (), None)}, self._secrets),
             start_time=_nanoseconds(times[0]),
         )
         if error is not None:
@@ -200,8 +209,13 @@ class Spans:
         }
 
     def _text(self, value: Any) -> str:
-        clean = masked(value, self._secrets)
-        return clean[:LONGEST] if isinstance(clean, str) else orjson.dumps(clean, default=str).decode()[:LONGEST]
+        clean = _cut(masked(value, self._secrets))
+        if isinstance(clean, str):
+            return clean
+        try:
+            return orjson.dumps(clean, default=str).decode()
+        except TypeError:  # integers beyond 64 bits
+            return json.dumps(clean, default=str, ensure_ascii=False)
 
 
 def _whose(run: Run) -> dict[str, Any]:
@@ -232,11 +246,25 @@ def _said(turn: ModelTurn) -> list[dict[str, Any]]:
         ]
     if isinstance(turn.intent, FinalAnswer):
         parts.append({"type": "text", "content": turn.intent.answer})
-    return [{"role": "assistant", "parts": parts}]
+    return [{"role": "assistant", "parts": parts, "finish_reason": _FINISH.get(turn.stop, turn.stop.value)}]
+
+
+def _visible(turn: ModelTurn) -> str:
+    answer = turn.intent.answer if isinstance(turn.intent, FinalAnswer) else ""
+    return "\n".join(filter(None, (turn.thought, answer)))
 
 
 def _message(role: str, text: str) -> dict[str, Any]:
     return {"role": role, "parts": [{"type": "text", "content": text}]}
+
+
+def _cut(value: Any) -> Any:
+    """The value with each of its texts at most LONGEST long and fit for UTF-8: JSON that is cut as a whole is none."""
+    if isinstance(value, str):
+        return value[:LONGEST].encode("utf-8", "replace").decode()
+    if isinstance(value, Mapping):
+        return {_cut(key): _cut(each) for key, each in value.items()}
+    return [_cut(each) for each in value] if isinstance(value, list) else value
 
 
 def _nanoseconds(seconds: float) -> int:
