@@ -32,19 +32,8 @@ _LOOK = 0.02
 
 @asynccontextmanager
 async def stdio(settings: McpSettings, stderr: TextIO) -> AsyncIterator[tuple[Any, Any]]:
-    """The streams of a session with a new child process. OSError when it cannot be started."""
-    env = {name: value.get_secret_value() for name, value in settings.env.items()}
-    process = await asyncio.create_subprocess_exec(
-        settings.command,
-        *settings.args,
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=stderr,
-        env=get_default_environment() | env,
-        cwd=settings.cwd,
-        start_new_session=True,
-        limit=LARGEST,
-    )
+    """The streams of a session with a new child process. ConnectionError when it cannot be started, or says too much."""
+    process = await _started(settings, stderr)
     try:
         came, coming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         going, gone = anyio.create_memory_object_stream[SessionMessage](0)
@@ -56,6 +45,24 @@ async def stdio(settings: McpSettings, stderr: TextIO) -> AsyncIterator[tuple[An
     finally:
         with anyio.CancelScope(shield=True):
             await _end(process)
+
+
+async def _started(settings: McpSettings, stderr: TextIO) -> Process:
+    env = {name: value.get_secret_value() for name, value in settings.env.items()}
+    try:
+        return await asyncio.create_subprocess_exec(
+            settings.command,
+            *settings.args,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=stderr,
+            env=get_default_environment() | env,
+            cwd=settings.cwd,
+            start_new_session=True,
+            limit=LARGEST,
+        )
+    except (OSError, ValueError) as error:  # ValueError: a NUL in an argument
+        raise ConnectionError(f"{settings.command} cannot be started: {error}") from error
 
 
 async def _read(process: Process, came: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
