@@ -36,11 +36,12 @@ CELLS = 200
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """Who allowed or refused an Action, and why."""
+    """Who allowed or refused an Action, with which token (its id), and why."""
 
     verdict: str
     by: str
     reason: str = ""
+    via: str = ""
 
     @property
     def good(self) -> bool:
@@ -225,7 +226,7 @@ def labels_of(run: Run) -> Mapping[str, str]:
 
 def ruling(decision: Decision) -> Ruling:
     """A Decision, made plain."""
-    return Ruling(decision.verdict, plain(decision.by), plain(decision.reason))
+    return Ruling(decision.verdict, plain(decision.by), plain(decision.reason), plain(decision.via))
 
 
 def _plain(text: str | None) -> str | None:

@@ -57,7 +57,7 @@ async def test_an_approval_is_given_by_a_click(chromium: Browser, console: Place
         await at.page.get_by_label("Reason").first.fill("The invoice is right.")
         await at.page.get_by_role("button", name="Approve").click()
         await expect(at.page.locator("#a1\\.0 .ruling").last).to_have_text(
-            "approved · by admin · The invoice is right."
+            re.compile(r"approved · by admin \(Token \w+\) · The invoice is right\.")
         )
         await expect(at.page.get_by_role("button", name="Approve")).to_have_count(0)
     assert (await decided(console)).verdict == "approve"
@@ -87,7 +87,9 @@ async def test_an_action_is_refused_with_a_reason(chromium: Browser, console: Pl
         await at.go("/runs/r")
         await at.page.get_by_label("Reason").first.fill("Too much.")
         await at.page.get_by_role("button", name="Refuse").click()
-        await expect(at.page.locator("#a1\\.0 .ruling").last).to_have_text("refused · by admin · Too much.")
+        await expect(at.page.locator("#a1\\.0 .ruling").last).to_have_text(
+            re.compile(r"refused · by admin \(Token \w+\) · Too much\.")
+        )
     assert (await decided(console)).reason == "Too much."
 
 
