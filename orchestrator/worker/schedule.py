@@ -16,7 +16,7 @@ from orchestrator.assembly import RunRequest, new_run_id, started
 from orchestrator.core.spec import ToolSpec
 from orchestrator.cron import Cron
 from orchestrator.dispatch import Dispatcher, Job, needs_of
-from orchestrator.errors import StoreError
+from orchestrator.errors import ConfigError, StoreError
 from orchestrator.settings import Settings
 
 LATE = 600.0
@@ -34,7 +34,8 @@ def read(settings: Settings) -> Mapping[str, Cron]:
 async def scheduling(
     dispatcher: Dispatcher, settings: Settings, offered: Sequence[ToolSpec], clock: Callable[[], float]
 ) -> None:
-    """Submit what is due, until cancelled. A queue that is away is tried again: the key makes that harmless."""
+    """Submit what is due, until cancelled. Where the queue is away, or a tool that the agent must have, it is tried again: the key
+    makes that harmless."""
     crons = read(settings)
     kept: dict[str, float] = {}
     while crons:
@@ -46,7 +47,7 @@ async def scheduling(
             try:
                 await submit(dispatcher, settings, offered, name, at=at, now=now)
                 kept[name] = at
-            except StoreError as error:
+            except (ConfigError, StoreError) as error:
                 _log.warning("schedule_not_kept", schedule=name, error=str(error))
         await asyncio.sleep(LOOK * random.uniform(0.8, 1.2))  # nosec B311  # jitter
 

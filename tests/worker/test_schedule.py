@@ -8,11 +8,12 @@ from itertools import islice
 
 import pytest
 
+from orchestrator.core.spec import ToolSpec
 from orchestrator.cron import Cron
 from orchestrator.errors import ConfigError
 from orchestrator.settings import AgentSettings, ModelSettings, ScheduleSettings, Settings
 from orchestrator.worker.schedule import read, scheduling
-from tests.build import final
+from tests.build import final, spec
 from tests.worker.station import clock, station
 
 
@@ -80,3 +81,18 @@ async def test_each_time_is_submitted_once_by_however_many_workers() -> None:
         rows = await place.store.runs(tenant="acme")
         assert [round(row.started_at / 600) for row in rows] == [3, 2, 1, 0]
         assert {row.goal for row in rows} == {"What is new on 1970-01-01?"}
+
+
+@pytest.mark.virtual
+async def test_a_tool_that_is_not_there_yet_holds_up_its_schedule_and_not_the_worker() -> None:
+    agent = AgentSettings(tools=("late",))
+    waiting = settings().model_copy(update={"agents": {"default": agent}})
+    offered: list[ToolSpec] = []
+    async with station([final()]) as place:
+        keeping = asyncio.create_task(scheduling(place.dispatcher(), waiting, offered, clock))
+        await asyncio.sleep(60)
+        assert not await place.store.runs(tenant="acme")
+        offered.append(spec("late"))
+        await asyncio.sleep(60)
+        keeping.cancel()
+        assert len(await place.store.runs(tenant="acme")) == 1
