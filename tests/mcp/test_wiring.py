@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -153,6 +155,15 @@ def test_without_the_extra_everything_else_works_and_the_error_says_what_to_inst
 def test_settings_that_cannot_be_meant_are_refused_with_a_remedy(given: dict[str, Any], says: str) -> None:
     with pytest.raises(ValidationError, match=says):
         McpSettings.model_validate(given)
+
+
+def test_the_settings_in_the_documents_are_settings() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text("utf-8")
+    blocks = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    for block in blocks:
+        given = tomllib.loads(block.replace("file:/run/secrets/", ""))
+        assert Settings.model_validate(given).mcp
+    assert len(blocks) == 2
 
 
 @pytest.mark.parametrize("name", ["a_b", "1a", "", "x" * 40, "a.b"])
