@@ -134,6 +134,7 @@ async def test_a_head_that_drips_is_given_up(api: Place, monkeypatch: pytest.Mon
         while not coming.done():
             writer.write(b"a: b\r\n")
             await asyncio.sleep(0.02)
+        assert coming.result() == b""
         await alive(url, api)
 
 

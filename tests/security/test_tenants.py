@@ -20,7 +20,7 @@ from orchestrator.metrics.recompute import samples
 from tests.api.conftest import api, terse_log
 from tests.api.place import KEY, NOW, Place
 from tests.build import acts, final
-from tests.console.page import Page
+from tests.console.page import Page, harmless
 
 __all__ = ["api", "terse_log"]
 
@@ -200,6 +200,19 @@ async def test_a_key_that_another_tenant_used_gives_a_run_of_ones_own(api: Place
         async with api.client(api.token(tenant, ["submit"], tenant)) as http:
             ids.add((await http.post("/v1/runs", json={"goal": SECRET, "key": "same"})).json()["run_id"])
     assert len(ids) == 2
+
+
+async def test_what_is_counted_is_ones_own(api: Place) -> None:
+    await theirs(api)
+    window = {"since": 0, "until": NOW + 1e6}
+    seen = {}
+    for tenant in ("a", "b", "*"):
+        async with api.client(api.token(f"t-{tenant}", ["read"], tenant)) as http:
+            health = (await http.get("/v1/health", params=window)).json()
+            page = harmless((await http.get("/health", params={"hours": 9999})).text)
+            seen[tenant] = (health["runs"], health["outcomes"], "answered" in page.text)
+    assert seen["a"] == (0, {}, False)
+    assert seen["b"] == seen["*"] == (2, {"answered": 1, "open": 1}, True)
 
 
 async def test_no_metric_names_a_tenant(api: Place) -> None:
