@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from orchestrator.policy import BreakerMoved, FellBack, Incident, Phase, RetriesEnded, Retrying, Waited
 
 Kind: TypeAlias = Literal["model", "tool"]
-_WAIT: Final = (0.1, 1.0, 5.0, 30.0, 120.0)
+_WAIT: Final = (1.0, 10.0, 60.0)
 _PAIR: Final = ("kind", "target")
 
 

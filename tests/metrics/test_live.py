@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -15,6 +16,7 @@ from orchestrator.core.measure import SERIES, Sample, measure
 from orchestrator.core.run import Run, evolve
 from orchestrator.core.spec import AgentSpec, ToolSpec
 from orchestrator.metrics import Metrics, recompute, samples, totals
+from orchestrator.policy import FellBack, RetriesEnded, Waited
 from orchestrator.settings import AgentSettings, ModelSettings, Retry, Settings, Timeouts
 from tests.build import acts, final, malformed, observed, spec, started, trace
 from tests.served import demo_server
@@ -114,12 +116,31 @@ def busy(metrics: Metrics, tools: tuple[ToolSpec, ...]) -> None:
             metrics.observe(run, trace(first, seen)[1])
 
 
+def trouble(metrics: Metrics, tools: tuple[ToolSpec, ...]) -> None:
+    """Every endpoint and every tool had to be waited for, tried again and given up."""
+    kinds: tuple[tuple[Literal["model", "tool"], list[str]], ...] = (
+        ("model", ["a", "b", "c"]),
+        ("tool", [tool.name for tool in tools]),
+    )
+    for kind, targets in kinds:
+        for target in targets:
+            metrics.incidents.observe(kind, Waited(target, "", 2.0))
+            metrics.incidents.observe(kind, RetriesEnded(target, 3, "TIMEOUT", "attempts"))
+    for target, stand_in in (("a", "b"), ("b", "c")):
+        metrics.incidents.observe("model", FellBack(target, stand_in, "TIMEOUT"))
+
+
+OF_THE_WORKER = 40
+"""Series of WorkerCollector, and of the worst runs beyond those of the busy day, at most."""
+
+
 def test_a_worker_with_20_tools_and_3_models_exports_at_most_1000_series() -> None:
     settings, tools = twenty_and_three()
     metrics = Metrics()
     metrics.expect(settings, tools)
     busy(metrics, tools)
-    series = sum(len(family.samples) for family in metrics.registry.collect())
+    trouble(metrics, tools)
+    series = OF_THE_WORKER + sum(len(family.samples) for family in metrics.registry.collect())
     print(f"series_per_worker = {series}")
     assert 500 < series <= 1000
 

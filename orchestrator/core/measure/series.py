@@ -21,7 +21,7 @@ API_TIMEOUT APPROVAL_EXPIRED AUTH_ERROR BAD_RESPONSE BAD_RESULT BINARY_CONTENT B
 CONTENT_FILTERED CONTEXT_LENGTH_EXCEEDED DEADLINE DIVISION_BY_ZERO DOMAIN_ERROR EMPTY_RESPONSE EXPIRED FORBIDDEN FORBIDDEN_ADDRESS
 FORMAT HISTORY_INVALID INVALID_ARGUMENTS INVALID_EXPRESSION INVALID_PARAM INVALID_REQUEST INVALID_SQL INVALID_URL MALFORMED_RESPONSE
 NOT_CONFIGURED NOT_FOUND NOT_TEXT NO_MORE_RESULTS NO_PROGRESS OUTCOME_UNKNOWN OUT_OF_BUDGET OUT_OF_STEPS OVERLOADED PERMISSION_DENIED
-POOL_FULL QUOTA_EXHAUSTED RATE_LIMITED REFUSED REPEATED_ACTION REQUEST_TOO_LARGE SERVER_ERROR STREAM_INTERRUPTED TIMEOUT TOOL_ERROR
+POOL_FULL QUOTA_EXHAUSTED RATE_LIMITED REFUSED REPEATED_ACTION REQUEST_TOO_LARGE SERVER_ERROR STREAM_INTERRUPTED TIMEOUT TOOL_CHANGED TOOL_ERROR
 TOOL_ERRORS TOOL_EXECUTION_ERROR TOOL_NOT_FOUND TOOL_TIMEOUT TOO_LARGE TOO_MANY_REDIRECTS TRUNCATED_OUTPUT UNAVAILABLE
 UNEXPECTED_CONTENT_TYPE UNKNOWN_HOST UNKNOWN_TIMEZONE
 HTTP_400 HTTP_401 HTTP_402 HTTP_403 HTTP_404 HTTP_405 HTTP_406 HTTP_408 HTTP_409 HTTP_410 HTTP_412 HTTP_413 HTTP_415 HTTP_422 HTTP_425
@@ -53,6 +53,8 @@ class Series:
 
 _TURN: Final = ("agent", "protocol", "model")
 _SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+_TOOL_SECONDS: Final = (0.1, 0.5, 1.0, 2.5, 10.0, 30.0, 60.0)
+"""Fewer: there are many tools."""
 
 SERIES: Final[dict[str, Series]] = {
     "orchestrator_thought_actions_total": Series(
@@ -77,7 +79,7 @@ SERIES: Final[dict[str, Series]] = {
     "orchestrator_first_token_seconds": Series(
         "histogram", "Seconds to the first streamed content of a model call.", ("agent", "model"), _SECONDS
     ),
-    "orchestrator_tool_seconds": Series("histogram", "Seconds of one tool call, retries included.", ("tool",), _SECONDS),
+    "orchestrator_tool_seconds": Series("histogram", "Seconds of one tool call, retries included.", ("tool",), _TOOL_SECONDS),
     "orchestrator_tokens_total": Series("counter", "Tokens: input, output, cached, reasoning.", ("agent", "model", "type")),
     "orchestrator_cost_total": Series("counter", "Cost in the price table's currency.", ("agent", "model")),
     "orchestrator_retries_total": Series("counter", "Tries that failed before another was made, by cause.", ("kind", "target", "code")),
