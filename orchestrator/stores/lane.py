@@ -250,11 +250,7 @@ async def _explain(connection: Connection, refused: Sequence[Append], *, unknown
 def _columns(batch: Sequence[Append]) -> dict[str, list[Any]]:
     """The batch as one array a column, for `unnest`."""
     heads = [job.change.head or NO_HEAD for job in batch]
-    entries = [
-        (job.run_id, seq, body, hashed)
-        for job in batch
-        for seq, (body, hashed) in enumerate(zip(job.bodies, job.hashes, strict=True), job.seq + 1)
-    ]
+    entries = [(job.run_id, seq, body) for job in batch for seq, body in enumerate(job.bodies, job.seq + 1)]
     blobs = [(digest, job.run_id, bytes(body)) for job in batch for digest, body in job.blobs.items()]
     return {
         "run_id": [job.run_id for job in batch],
@@ -266,15 +262,12 @@ def _columns(batch: Sequence[Append]) -> dict[str, list[Any]]:
         "steps": [job.change.steps for job in batch],
         "ended_at": [job.change.ended_at for job in batch],
         "before": [job.before for job in batch],
-        "head": [job.head for job in batch],
+        "chain": [b"".join((*job.hashes[:-1], job.head)) for job in batch],
         "outcome": [job.change.outcome and job.change.outcome.value for job in batch],
         **{
             name: [head[n] for head in heads]
             for n, name in enumerate(("agent", "tenant", "goal", "protocol", "model", "kind"))
         },
-        **{
-            name: [entry[n] for entry in entries]
-            for n, name in enumerate(("entry_run", "entry_seq", "entry_body", "entry_hash"))
-        },
+        **{name: [entry[n] for entry in entries] for n, name in enumerate(("entry_run", "entry_seq", "entry_body"))},
         **{name: [blob[n] for blob in blobs] for n, name in enumerate(("blob_digest", "blob_run", "blob_body"))},
     }

@@ -64,24 +64,27 @@ SELECT
     CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END;
 
 -- [append]
+-- `chain` is what the append adds to its run's hash chain in one piece, 36 bytes a hash; the last of them, with the seal behind it, is the head.
 WITH incoming AS (
     SELECT * FROM unnest(
         %(run_id)s::text[], %(seq)s::bigint[], %(last)s::bigint[], %(epoch)s::bigint[], %(at)s::float8[],
         %(last_kind)s::text[], %(steps)s::bigint[], %(ended_at)s::float8[], %(outcome)s::text[],
         %(agent)s::text[], %(tenant)s::text[], %(goal)s::text[], %(protocol)s::text[], %(model)s::text[], %(kind)s::text[],
-        %(before)b::bytea[], %(head)b::bytea[]
-    ) AS i (run_id, seq, last, epoch, at, last_kind, steps, ended_at, outcome, agent, tenant, goal, protocol, model, kind, before, head)
+        %(before)b::bytea[], %(chain)b::bytea[]
+    ) AS i (run_id, seq, last, epoch, at, last_kind, steps, ended_at, outcome, agent, tenant, goal, protocol, model, kind, before, chain)
 ), moved AS (
     UPDATE runs SET
         last_seq = i.last, last_at = i.at, last_kind = i.last_kind, steps = runs.steps + i.steps,
-        ended_at = coalesce(i.ended_at, runs.ended_at), outcome = coalesce(i.outcome, runs.outcome), head = i.head
+        ended_at = coalesce(i.ended_at, runs.ended_at), outcome = coalesce(i.outcome, runs.outcome),
+        head = substr(i.chain, 36 * (i.last - i.seq - 1)::int + 1)
     FROM incoming i
     WHERE i.seq > 0 AND runs.run_id = i.run_id AND runs.last_seq = i.seq AND runs.epoch <= i.epoch
         AND coalesce(runs.head, '') = i.before
     RETURNING runs.run_id
 ), begun AS (
     INSERT INTO runs (run_id, last_seq, started_at, last_at, last_kind, steps, ended_at, outcome, agent, tenant, goal, protocol, model, kind, head)
-    SELECT run_id, last, at, at, last_kind, steps, ended_at, outcome, agent, tenant, goal, protocol, model, kind, head
+    SELECT run_id, last, at, at, last_kind, steps, ended_at, outcome, agent, tenant, goal, protocol, model, kind,
+        substr(chain, 36 * (last - 1)::int + 1)
     FROM incoming WHERE seq = 0
     ON CONFLICT (run_id) DO UPDATE SET
         last_seq = excluded.last_seq, started_at = excluded.started_at, last_at = excluded.last_at,
@@ -94,9 +97,8 @@ WITH incoming AS (
     SELECT run_id FROM moved UNION ALL SELECT run_id FROM begun
 ), entered AS (
     INSERT INTO entries (run_id, seq, at, epoch, body, hash)
-    SELECT e.run_id, e.seq, i.at, i.epoch, e.body, e.hash
-    FROM unnest(%(entry_run)s::text[], %(entry_seq)s::bigint[], %(entry_body)b::bytea[], %(entry_hash)b::bytea[])
-        AS e (run_id, seq, body, hash)
+    SELECT e.run_id, e.seq, i.at, i.epoch, e.body, substr(i.chain, 36 * (e.seq - i.seq - 1)::int + 1, 36)
+    FROM unnest(%(entry_run)s::text[], %(entry_seq)s::bigint[], %(entry_body)b::bytea[]) AS e (run_id, seq, body)
     JOIN incoming i ON i.run_id = e.run_id
     WHERE e.run_id IN (SELECT run_id FROM taken)
 ), kept AS (
