@@ -22,6 +22,9 @@ _DEPTH = 6
 _WORD = re.compile(r"[^\W_]+")
 _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}\Z")
 _SHORTEST, _SHORTEST_WIDE = 4, 2
+_DIGITS = re.compile(r"#?\d{1,6}")
+_PIECE = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![a-z])")
+_IDS = frozenset({"id", "ids", "no", "nr", "number", "num", "index", "key", "编号"})
 
 
 def resolved(run: Run, said: Callable[[str], bool]) -> Mapping[tuple[str, str], str]:
@@ -40,6 +43,30 @@ def resolved(run: Run, said: Callable[[str], bool]) -> Mapping[tuple[str, str], 
         if len(values) == 1 and _telling(name) and said(name)
         for value, tool in values.items()
     }
+
+
+def counts(value: object, argument: str) -> bool:
+    """Is this a number that stands for a thing: digits in a text, or a number given as an id? A sum or a size stands for itself."""
+    if isinstance(value, str):
+        return _DIGITS.fullmatch(value.strip()) is not None
+    return not isinstance(value, bool) and isinstance(value, int | float) and not _IDS.isdisjoint(_words(argument))
+
+
+def called(value: str | float, argument: str, text: str) -> bool:
+    """Does the text call this number by what it stands for: "file 13", "files 12 and 13", "ID: 13", "#13"? Else it may be a date, a
+    time or a count in the request that somebody else now uses as an id."""
+    words = "|".join(map(re.escape, sorted({*_words(argument), *_IDS})))
+    number = re.escape(shown(value).strip())
+    pattern = (
+        rf"(?:(?<![^\W_])(?:{words})s?\.?|[#№号])[\s:='\"“(]{{0,3}}(?:#?\d{{1,9}}(?:\s?,\s?|\s?、|\s(?:and|or|und)\s|和)){{0,16}}"
+        rf"#?{number}(?![^\W_]|[.,:/-]\w)"
+    )
+    return re.search(pattern, text, re.IGNORECASE) is not None
+
+
+def _words(argument: str) -> set[str]:
+    """The words of an argument's name: `fileId` and `file_id` are "file" and "id"."""
+    return {word.casefold() for word in _PIECE.findall(argument) if len(word) > 1}
 
 
 def bare(name: str) -> str:

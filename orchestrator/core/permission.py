@@ -18,7 +18,7 @@ from orchestrator.core.clean.strip import strip
 from orchestrator.core.events import Action
 from orchestrator.core.provenance import Argument, Sources, performed
 from orchestrator.core.run import Run
-from orchestrator.core.spec import Role, Rule, Source, ToolSpec
+from orchestrator.core.spec import JsonObject, Role, Rule, Source, ToolSpec
 
 POLICY = "policy"
 """Who decided, where a rule refused."""
@@ -74,13 +74,18 @@ class _Judged:
 
     @cached_property
     def done(self) -> bool:
-        """Was this very call made before, for all we know with success? What the user wrote once he asked for once."""
+        """Was this call made before, details aside, for all we know with success? What the user wrote once he asked for once."""
+        this = self._essence(self._action.input)
         return any(
-            (action.tool, action.input) == (self._action.tool, self._action.input)
+            action.tool == self._action.tool and self._essence(action.input) == this
             for step in self._run.steps
             if any(seen.tool == self._action.tool for seen in step.observations)
             for action in performed(step)
         )
+
+    def _essence(self, given: JsonObject) -> JsonObject:
+        roles = self._spec.roles
+        return {name: value for name, value in given.items() if roles.get(name) not in {"detail", "content"}}
 
 
 def _excused(argument: Argument, role: Role | None, *, writes: bool) -> bool:

@@ -28,7 +28,7 @@ from orchestrator.core.identifier import (
     written,
 )
 from orchestrator.core.leaves import leaves
-from orchestrator.core.named import resolved, shown
+from orchestrator.core.named import called, counts, resolved, shown
 from orchestrator.core.run import Run, Step
 from orchestrator.core.spec import Json, JsonObject, Sensitive, Source, ToolSpec
 
@@ -116,13 +116,14 @@ class Sources:
     def _judged(self, pointer: str, value: str | float | bool, declared: bool, spec: ToolSpec) -> Argument:
         text = _shown(value)
         kinds = frozenset(kind for reading in (text, *undone(text)) for kind, _ in identifiers(reading))
-        if (own := self.given(text)) is not None:
+        name = next((part for part in reversed(pointer.split("/")) if not part.isdigit()), "")
+        own = self.given(text)
+        if own is not None and (not counts(value, name) or own == "operator" or self._user.calls(value, name)):
             return Argument(pointer, text, own, kinds)
         if declared and (spec.trusted or not spec.foreign):
             return Argument(pointer, text, "operator", kinds)
         if self._user.form(text):
             return Argument(pointer, text, "user", kinds)
-        name = next((part for part in reversed(pointer.split("/")) if not part.isdigit()), "")
         if kinds <= {"path"} and (resolver := self._resolved.get((name, shown(value)))) is not None:
             return Argument(pointer, text, "named", kinds, resolver)
         source, tool = self._heard_from(text)
@@ -187,6 +188,10 @@ class _Words:
         if number is not None and len(account(value)) < 7:
             return number in self._numbers
         return self._stands(plain(value)) or self._lists(value) or ("account", account(value)) in self._pointed
+
+    def calls(self, number: str | float, argument: str) -> bool:
+        """Is the number called by what the argument takes?"""
+        return called(number, argument, self._text)
 
     def form(self, value: str) -> bool:
         """Does the value fill a form that stands here?"""

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from orchestrator.core.named import bare
+from orchestrator.core.provenance import Sources
 from orchestrator.core.run import Run
 from orchestrator.core.spec import Json, JsonObject, ToolSpec
 from tests.build import run_of
@@ -101,3 +102,30 @@ def test_a_body_that_is_no_whole_json_names_nothing(body: str) -> None:
 )
 def test_a_name_is_said_without_its_ending_and_its_number(name: str, said: str) -> None:
     assert bare(name) == said
+
+
+@pytest.mark.parametrize(
+    ("goal", "argument", "value", "expected"),
+    [
+        ("Share file 13.", "file_id", "13", "user"),
+        ("Share file '13'", "fileId", "13", "user"),
+        ("Share the file with ID: 13", "file", "13", "user"),
+        ("Share files 12, 13 and 14", "file_id", "14", "user"),
+        ("Share #13", "file_id", "13", "user"),
+        ("处理编号13", "file_id", "13", "user"),
+        ("Close ticket no. 13", "ticket", 13, "user"),
+        ("Pay 13 to Ann", "amount", 13, "user"),
+        ("What happens on June 13, says the file?", "file_id", "13", "model"),
+        ("At 13:00, file the 13 reports", "file_id", "13", "model"),
+        ("What happens on June 13, says the file?", "file_id", 13, "model"),
+        ("1. Read the file. 2. Sleep", "file_id", "1", "model"),
+        ("Share file 130 and file 13.5 and profile 13", "file_id", "13", "model"),
+    ],
+)
+def test_a_number_is_an_id_only_where_the_user_calls_it_one(
+    goal: str, argument: str, value: Json, expected: str
+) -> None:
+    schema: JsonObject = {"type": "object", "properties": {argument: {}}}
+    run = run_of(begun(goal, FIND, MOVE), *read(1, "nothing of interest", "find"))
+    (judged,) = Sources.of(run).arguments({argument: value}, tool("share", "send", schema=schema))
+    assert judged.source == expected

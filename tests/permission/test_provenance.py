@@ -26,7 +26,7 @@ FULL_WIDTH = str.maketrans({chr(code): chr(code + 0xFEE0) for code in range(0x21
     "value",
     [
         "ann@home.org", "Ann@Home.ORG", "Ann <ann@home.org>", "mailto:ann@home.org", "the rent", "DE89370400440532013000",
-        "de89 3704 0044 0532 0130 00", "DE89-3704-0044-0532-0130-00", "120", 120, 120.0,
+        "de89 3704 0044 0532 0130 00", "DE89-3704-0044-0532-0130-00", 120, 120.0,
     ],
 )  # fmt: skip
 def test_what_the_user_wrote_is_his_in_any_usual_spelling(value: object) -> None:
@@ -38,7 +38,7 @@ def test_what_the_user_wrote_is_his_in_any_usual_spelling(value: object) -> None
     [
         "ann@home.org.evil.test", "ann@home.organ", "joann@home.org", "ann@home.org@evil.test", "https://ann@home.org",
         "https://ann@home.org.evil.test/", "ann", "home.org", "ann@home.org, " + EVIL, f"Ann <{EVIL}>", f"ann@home.org <{EVIL}>",
-        "370400440532013000", "DE893704004405320130", "DE8937040044053201300099", "12", "1200", 12, "44", "0532", "ann@home.org\n" + EVIL,
+        "370400440532013000", "DE893704004405320130", "DE8937040044053201300099", "12", "120", "1200", 12, "44", "0532", "ann@home.org\n" + EVIL,
         "ann@home.org?cc=" + EVIL, "ann@h\u043eme.org", "ann@ho\u200bme.org", "ann%40home.org", "rent\u200b",
         "1e2", "1_20", "1,20", "Ann\nBcc: all <ann@home.org>", "call 0044 207 <ann@home.org>", "../the rent", "ann@home.org\r\nBcc: x",
     ],
