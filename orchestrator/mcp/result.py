@@ -29,7 +29,7 @@ from orchestrator.core.spec import Json, ToolResult
 from orchestrator.errors import CallError, Permanent, Rejected, Timeout, Unavailable
 from orchestrator.mcp.schema import readable
 
-UNAVAILABLE = "TOOL_UNAVAILABLE"
+UNAVAILABLE = "UNAVAILABLE"
 _SAID = 500
 _LOOKED_AT = 2000  # characters of an error text in which its kind is looked for
 _PROTOCOL = re.compile(r"\s{0,8}MCP error (-\d{1,6}):")

@@ -45,7 +45,7 @@ async def test_a_repeatable_call_is_made_again_once_the_server_is_back() -> None
         seen = await call(toolbox, "look", text="x")
     assert seen.status == "success"
     assert "done" in seen.content
-    assert [attempt.code for attempt in seen.attempts] == ["TOOL_UNAVAILABLE"]
+    assert [attempt.code for attempt in seen.attempts] == ["UNAVAILABLE"]
     assert len(server.calls) == 2
     assert server.connections == 2
 
@@ -70,7 +70,7 @@ async def test_while_a_server_is_away_nothing_is_sent_and_that_is_said() -> None
         begun = loop.time()
         seen = await call(toolbox, "pay", text="x")
         assert loop.time() - begun <= PATIENCE + 1
-        assert seen.code == "TOOL_UNAVAILABLE"
+        assert seen.code == "UNAVAILABLE"
         assert "nothing was sent" in seen.content
         server.down = False
         await until(lambda: not toolbox.absent)
