@@ -156,6 +156,7 @@ class Connection:
             ) as client:
                 await self._look(client)
                 limit.reschedule(None)
+                tail.forget()
                 try:
                     self._client = client
                     self._up.set()
@@ -210,7 +211,7 @@ class Connection:
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         said = "no answer in time" if isinstance(error, TimeoutError) else f"{type(error).__name__}: {error}"
-        said = f"{said} ({tail.last})" if tail.last and self.settings.command else said
+        said = f"{said} ({tail.last})" if tail.last else said
         reason = readable(mask(said, self.settings.secrets), 300)
         if self._absent.get(self._key()) != reason:  # one that stays away is not said again and again
             _log.warning("mcp_server_down", server=self.name, reason=reason)

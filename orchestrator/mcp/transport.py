@@ -35,17 +35,19 @@ async def transport(
     settings: McpSettings, rules: Rules, ended: Callable[[], None], tail: Tail
 ) -> AsyncIterator[tuple[Any, Any]]:
     """The Way to the server of these settings. `ended` is called once nothing more can come."""
-    async with stdio(settings, tail.stream) if settings.command else _http(settings, rules) as (read, write):
+    async with stdio(settings, tail.stream) if settings.command else _http(settings, rules, tail) as (read, write):
         yield Watched(read, ended), write
 
 
 @asynccontextmanager
-async def _http(settings: McpSettings, rules: Rules) -> AsyncIterator[tuple[Any, Any]]:
+async def _http(settings: McpSettings, rules: Rules, tail: Tail) -> AsyncIterator[tuple[Any, Any]]:
     headers = {name: value.get_secret_value() for name, value in settings.headers.items()}
     patience = httpx2.Timeout(settings.connect, read=None)
     # trust_env=False: a proxy of the environment would go round the check of addresses
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=patience, transport=Outward(rules), trust_env=False) as client,
+        httpx2.AsyncClient(
+            headers=headers, timeout=patience, transport=Outward(rules, tail), trust_env=False
+        ) as client,
         streamable_http_client(settings.url, http_client=client, max_sse_event_size=LARGEST) as streams,
     ):
         yield streams
@@ -96,7 +98,8 @@ class Watched:
 
 
 class Tail(asyncio.Protocol):
-    """The last that a child process wrote to its stderr: for the operator, when it does not start. Never shown to a model."""
+    """The last that a child process wrote to its stderr, or that a server answered over HTTP: for the operator, when it does not
+    start. Never shown to a model."""
 
     def __init__(self) -> None:
         self._kept = b""
@@ -117,6 +120,10 @@ class Tail(asyncio.Protocol):
         """Keep the end."""
         self._kept = (self._kept + data)[-_TAIL:]
 
+    def forget(self) -> None:
+        """It has started: what it said on the way there is no reason for anything later."""
+        self._kept = b""
+
     @property
     def last(self) -> str:
         """The last line that says something."""
@@ -127,8 +134,8 @@ class Tail(asyncio.Protocol):
 class Outward(httpx2.AsyncBaseTransport):
     """The SDK's requests, sent by `egress`: judged, dialled at exactly the address that was judged, unpacked and read within bounds."""
 
-    def __init__(self, rules: Rules) -> None:
-        self._inner = egress.transport(rules)
+    def __init__(self, rules: Rules, tail: Tail) -> None:
+        self._inner, self._tail = egress.transport(rules), tail
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """One request. Refused, and Unavailable (UNKNOWN_HOST), come through as they are."""
@@ -139,6 +146,8 @@ class Outward(httpx2.AsyncBaseTransport):
         )
         with _in_its_words():
             response = await self._inner.handle_async_request(asked)
+        if response.status_code >= 400 and request.method == "POST":  # a GET for a stream may be refused
+            self._tail.data_received(b"HTTP %d\n" % response.status_code)
         return httpx2.Response(response.status_code, headers=response.headers.raw, stream=_Body(response))
 
     async def aclose(self) -> None:
