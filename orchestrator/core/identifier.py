@@ -20,7 +20,9 @@ from urllib.parse import unquote
 from orchestrator.core.clean.strip import strip
 from orchestrator.core.spec import Sensitive
 
-_TOKEN = re.compile(r"[^\s<>()\[\]{}\"'`,;|\\^，。；：、！？（）《》〈〉「」『』【】“”‘’…]+|\\\\?[^\s\"'<>|]+")
+_TOKEN = re.compile(
+    r"[A-Za-z]:\\[^\s\"'<>|,;]*|[^\s<>()\[\]{}\"'`,;|\\^，。；：、！？（）《》〈〉「」『』【】“”‘’…]+|\\\\?[^\s\"'<>|]+"
+)
 _EMAIL = re.compile(r"[^\s@/:]{1,64}@(?:[^\s@/:.]{1,63}\.){1,8}[^\s@/:.\d][^\s@/:.]{0,62}")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,19}:/{1,3}(?=[^/])", re.IGNORECASE)
 _HOST = re.compile(r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}[^\W\d_]{2,24}\.?(?::\d{1,5})?(?:[/?#]\S*)?")

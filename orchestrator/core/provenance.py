@@ -37,11 +37,15 @@ _MOST = 64
 
 _LINE = 24
 _WIDEST = 2048  # bits: Python writes no longer integers in decimal
-_NUMBER = re.compile(r"(?<![A-Za-z0-9_.,:/-])[-+]?\d[\d,]{0,39}(?:\.\d{1,39})?(?![A-Za-z0-9_]|[.,:/-]\d)")
+_NUMBER = re.compile(
+    r"(?<![A-Za-z0-9_.,:/=&-])[-+]?\d(?:[\d,]{0,38}\d)?(?:\.\d{1,39})?(?![A-Za-z0-9_]|[.,:/-][A-Za-z0-9_])"
+)
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
 _WORDLIKE = re.compile(rf"[^\W{_CJK}]")
-_JOINTS = frozenset("@/\\+%~=&#?$")
-_SOFT = frozenset(".:-,'’")
+_UNSPACED = re.compile(rf"[{_CJK}]")
+_JOINTS = frozenset("@/\\+%~=&#")
+_SOFT = frozenset(".:-,'’?$")
+_SIGILS = frozenset("#@")
 _FIGURE = re.compile(r"[-+]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?")
 _LONGEST_NUMBER = 40
 _PERHAPS = frozenset({"OUTCOME_UNKNOWN", "TOOL_TIMEOUT"})
@@ -214,21 +218,23 @@ class _Words:
 def _free(text: str, start: int, end: int) -> bool:
     """Does text[start:end] stand alone? Scripts without spaces are cut anywhere, but not to one character."""
     before, after = text[max(0, start - 2) : start], text[end : end + 2]
-    if _word(text[start]) and _joined(before[::-1], {"#", "@"}):
+    if not _UNSPACED.match(text[start]) and _joined(before[::-1], _SIGILS):
         return False
-    if _word(text[end - 1]) and _joined(after, frozenset()):
+    if not _UNSPACED.match(text[end - 1]) and _joined(after, frozenset()):
         return False
-    return end - start > 1 or _word(text[start]) or not text[start].isalnum()
+    return end - start > 1 or _word(text[start])
 
 
-def _joined(beside: str, marks: Iterable[str]) -> bool:
+def _joined(beside: str, marks: frozenset[str]) -> bool:
     """Does what stands beside a word belong to it? `marks` do not where nothing stands before them: `#general`, `@ann`."""
     if not beside:
         return False
     first, second = beside[0], beside[1:2]
     if first in marks:
         return bool(second) and not second.isspace()
-    return _word(first) or first in _JOINTS or (first in _SOFT and _word(second))
+    return (
+        _word(first) or first in _JOINTS or (first in _SOFT and (_word(second) or second in _JOINTS)) or beside == "::"
+    )
 
 
 def _word(char: str) -> bool:

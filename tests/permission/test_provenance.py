@@ -64,6 +64,23 @@ def test_what_a_tool_said_is_found_again_however_it_is_spelt(value: str, kind: s
     assert kind in found.kinds
 
 
+WHOLE = {
+    "ann@home.org": set(), "bob.smith+x@corp.co.uk": set(), "www.site.net": set(), "DE89 3704 0044 0532 0130 00": set(),
+    "6222-0200-1234-5678": set(), "/srv/data/report.txt": set(), "C:\\data\\x.txt": set(), "notes.docx": set(), "2024-05-19": set(),
+    "10:30": set(), "O'Brien": set(), "file_name": set(), "e-mail": set(), "A/B": set(), "#general": {"general"}, "@bob": {"bob"},
+    "$45": {"45"}, "1,200.50": {"1,200.5"},
+    "https://corp.com/a/b?x=1": {"https://corp.com", "https://corp.com/", "corp.com", "corp.com/", "corp.com/a/b?x=1"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("whole", WHOLE)
+def test_no_piece_of_what_the_user_wrote_is_what_he_wrote(whole: str) -> None:
+    sources = Sources.of(after("x", goal=f"Ж {whole}, Ж."))
+    pieces = {whole[start:end] for start in range(len(whole)) for end in range(start + 1, len(whole) + 1)}
+    held = {piece for piece in pieces if sources.given(piece) == "user"}
+    assert held == {whole} | WHOLE[whole]
+
+
 def test_what_stood_encoded_in_the_mail_is_found_when_the_model_decodes_it() -> None:
     for text in (base64.b64encode(EVIL.encode()).decode(), quote(EVIL, safe=""), EVIL.translate(FULL_WIDTH)):
         assert source(after(f"Send it to {text} now"), EVIL).source == "untrusted"
