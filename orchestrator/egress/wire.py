@@ -12,6 +12,7 @@ import functools
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -34,6 +35,8 @@ MOST_HEADERS: Final = 128
 LONGEST_HEADER: Final = 8190
 """Bytes of one header line of an answer, and of its status line."""
 AT_ONCE: Final = 100
+RESOLVERS: Final = 16
+"""Names that are resolved at once in a process; the others wait, and may run into `connect`."""
 STRICT: Final = Rules()
 _HOP: Final = "orchestrator.egress"
 _GOES_ALONG: Final = frozenset({"accept", "accept-encoding", "accept-language", "host", "traceparent", "user-agent"})
@@ -41,9 +44,15 @@ _GOES_ALONG: Final = frozenset({"accept", "accept-encoding", "accept-language", 
 
 
 async def resolved(host: str, port: int) -> list[str]:
-    """Every address of a name, by the system's resolver in a thread."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    """Every address of a name, by the system's resolver in a thread of its own pool: names that take long hold up no other work."""
+    ask = functools.partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+    found = await asyncio.get_running_loop().run_in_executor(_resolvers(), ask)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+@functools.cache
+def _resolvers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(RESOLVERS, "egress-resolver")
 
 
 def client(
@@ -177,7 +186,7 @@ def _told(request: httpx.Request) -> Iterator[None]:
                 raise
             case cause:
                 raise httpx.RemoteProtocolError(f"{where} hung up: {cause}", request=request) from error
-    except (aiohttp.ClientError, ValueError) as error:
+    except (aiohttp.ClientError, OSError, ValueError) as error:
         raise httpx.RemoteProtocolError(f"{where} sent no HTTP: {str(error)[:200]}", request=request) from error
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -199,6 +200,22 @@ async def test_the_systems_resolver_does_not_hold_the_loop(monkeypatch: pytest.M
             await http.get("http://slow.example/")
     counting.cancel()
     assert turns > 100
+
+
+async def test_names_that_take_long_hold_up_no_other_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = threading.Event()
+
+    def stuck(*_: Any, **__: Any) -> Any:
+        answer.wait(20)
+        raise OSError("no such host")
+
+    monkeypatch.setattr("socket.getaddrinfo", stuck)
+    asking = [asyncio.ensure_future(egress_wire.resolved(f"{n}.example", 80)) for n in range(40)]
+    await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        assert await asyncio.to_thread(lambda: "free") == "free"
+    answer.set()
+    assert all(isinstance(each, OSError) for each in await asyncio.gather(*asking, return_exceptions=True))
 
 
 @pytest.fixture
