@@ -20,7 +20,7 @@ class Verdict:
     """What was found of a run. It is intact when there are no `problems`; each names the entry, the body or the index.
 
     `keyed` and `plain` entries were hashed with and without the operator's key, `unknown` ones with a key that is not here;
-    `uncovered` ones were written before hashing, so nothing is known of them. `head` is the newest hash as text.
+    `uncovered` ones were written before hashing, so nothing is known of them. `head` is the newest hash as text. `what` is "file" where an export as a whole is judged.
     """
 
     run_id: str
@@ -31,6 +31,7 @@ class Verdict:
     unknown: int
     head: str | None
     problems: tuple[str, ...]
+    what: str = "run"
 
     @property
     def intact(self) -> bool:
@@ -40,7 +41,7 @@ class Verdict:
     @property
     def summary(self) -> str:
         """One line, with what this does not cover."""
-        parts = [f"run {self.run_id}: {'intact' if self.intact else 'NOT INTACT'}, {self.entries} entries"]
+        parts = [f"{self.what} {self.run_id}: {'intact' if self.intact else 'NOT INTACT'}, {self.entries} entries"]
         if self.uncovered:
             parts.append(f"{self.uncovered} written before hashing: not covered")
         if self.plain:

@@ -167,7 +167,8 @@ def _file(ctx: Context, file: Path, public: bytes | None) -> list[Verdict]:
     }
     if found.signature != "valid":
         ctx.err.print(f"{file}: {told[found.signature]}", style="yellow")
-    whole = Verdict(f"{file} ({told[found.signature]})", 0, 0, 0, 0, 0, None, found.problems)
+    entries = sum(verdict.entries for verdict in found.verdicts)
+    whole = Verdict(f"{file} ({told[found.signature]})", entries, 0, 0, 0, 0, None, found.problems, "file")
     return [whole, *found.verdicts]
 
 

@@ -6,10 +6,12 @@ import sqlite3
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from orchestrator import stores
 from orchestrator.audit import Chains, verify
 from orchestrator.core.chain import HASH
+from orchestrator.errors import Conflict
 from orchestrator.stores import Store
 from orchestrator.stores.file import SQL, VERSION
 from orchestrator.stores.memory import MemoryStore
@@ -150,3 +152,15 @@ async def test_a_postgres_database_from_before_hashing_is_brought_up(postgres_ur
     verdict = verify(found, KEYS)
     assert (verdict.problems, verdict.uncovered, verdict.plain) == ((), 2, 1)
     assert found.since > 1e9
+
+
+async def test_a_head_that_was_exchanged_is_a_conflict_and_never_a_fork(postgres_url: str) -> None:
+    async with PostgresStore(postgres_url) as store:
+        await store.append("r", 0, [STARTED], at=1)
+        async with await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as connection:
+            await connection.execute("UPDATE runs SET head = %s", (bytes(HASH),))
+        with pytest.raises(Conflict, match="the index holds another hash of entry 1"):
+            await store.append("r", 1, [TURN], at=2)
+        await store.append("r", 1, [TURN], at=2)  # read again, as a worker does
+        problems = verify(await store.evidence("r"), KEYS).problems
+    assert problems[0].startswith("entry 2 was altered")
