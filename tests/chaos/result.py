@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from orchestrator.audit import Chains, verify
 from orchestrator.core.events import ActionStarted, Entry, Observation, RunEnded
 from orchestrator.core.run import replay
 from orchestrator.stores import Store
@@ -41,6 +42,7 @@ class Result:
     unseen: int
     damage: Damage
     seconds: float
+    not_intact: int = 0
 
     @property
     def p99(self) -> float:
@@ -51,7 +53,14 @@ class Result:
     def fine(self) -> bool:
         """Is it as it must be?"""
         whole = self.ended == self.submitted and not self.lost and not self.ended_twice
-        return whole and not self.twice and not self.untold and self.p99 <= SOON and bool(self.damage.kills)
+        return (
+            whole
+            and not self.twice
+            and not self.untold
+            and not self.not_intact
+            and self.p99 <= SOON
+            and bool(self.damage.kills)
+        )
 
     def table(self) -> str:
         """For people."""
@@ -61,6 +70,7 @@ class Result:
             "runs ended": self.ended,
             "runs lost": self.lost,
             "runs ended twice": self.ended_twice,
+            "traces not intact": self.not_intact,
             "effects": self.effects,
             "effects twice": self.twice,
             "told OUTCOME_UNKNOWN": self.unknown,
@@ -91,6 +101,7 @@ async def judged(store: Store, notes: Notes, run_ids: Sequence[str], damage: Dam
         ends = sum(isinstance(entry.event, RunEnded) for entry in trace)
         counts["ended"] += run.ended is not None
         counts["ended_twice"] += ends > 1
+        counts["not_intact"] += not verify(await store.evidence(run_id), Chains()).intact
         _actions(run_id, trace, effects, counts)
     takeovers, unseen = _takeovers(notes, damage.kills)
     return Result(
@@ -106,6 +117,7 @@ async def judged(store: Store, notes: Notes, run_ids: Sequence[str], damage: Dam
         unseen,
         damage,
         seconds,
+        counts["not_intact"],
     )
 
 
