@@ -8,15 +8,19 @@ from typing import Self, cast
 
 from orchestrator.api.state import cursor, opened
 from orchestrator.console.view import anomalies_of, tools_of
-from orchestrator.core.events import Anomaly, Outcome
+from orchestrator.core.events import Anomaly, Outcome, Trace
+from orchestrator.core.run import replay
+from orchestrator.errors import IllegalEvent
 from orchestrator.stores import Ended, RunRow, Store
 
 PAGE = 50
 SEARCHED = 500
 """Runs whose traces one request looks through."""
 HOUR = 3600.0
+WAITING = "waiting"
+"""Open, and a person or a long tool has the word: nothing that the index knows for certain."""
 CHOICES: Mapping[str, tuple[str, ...]] = {
-    "outcome": ("open", *(each.value for each in Outcome)),
+    "outcome": ("open", WAITING, *(each.value for each in Outcome)),
     "anomaly": tuple(each.value for each in Anomaly),
 }
 NUMBERS: Mapping[str, int] = {"hours": 6, "since": 12, "until": 12}
@@ -55,12 +59,21 @@ class Filters:
 
     async def keep(self, store: Store, row: RunRow) -> bool:
         """Does its trace have what is asked for?"""
-        if not (self.tool or self.anomaly):
+        if not (self.tool or self.anomaly or self.outcome == WAITING):
             return True
         trace = await store.read(row.run_id)
+        if self.outcome == WAITING and not _waits(trace):
+            return False
         return (not self.tool or self.tool in tools_of(trace)) and (
             not self.anomaly or self.anomaly in anomalies_of(trace)
         )
+
+
+def _waits(trace: Trace) -> bool:
+    try:
+        return bool(replay(trace).waiting)
+    except IllegalEvent:
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +90,7 @@ async def listed(store: Store, filters: Filters, tenant: str | None, now: float)
     after = opened(filters.cursor) if filters.cursor else None
     since = now - int(filters.hours) * HOUR if filters.hours else float(filters.since) if filters.since else None
     until = float(filters.until) if filters.until else None
-    outcome = cast("Ended | None", filters.outcome or None)
+    outcome = cast("Ended | None", "open" if filters.outcome == WAITING else filters.outcome or None)
     found: list[RunRow] = []
     looked = 0
     while looked < SEARCHED:

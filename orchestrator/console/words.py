@@ -9,6 +9,7 @@ Language = Literal["en", "zh"]
 
 WORDS: Mapping[str, tuple[str, str]] = {
     "runs": ("Runs", "运行"),
+    "waiting_runs": ("Waiting", "待处理"),
     "health": ("Health", "健康指标"),
     "started": ("Started", "开始时间"),
     "took": ("Took", "耗时"),

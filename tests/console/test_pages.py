@@ -280,3 +280,14 @@ async def test_runs_of_an_interval_are_listed(api: Place) -> None:
         assert [each["href"] for each in page.all("a") if "data-item" in each] == ["/runs/r1"]
         assert page.fields()["since"] == str(int(NOW + 50))
         assert (await http.get("/", params={"since": "9" * 40, "until": "-1"})).status_code == 200
+
+
+async def test_runs_that_wait_for_somebody_are_listed_whatever_happened_after_they_began_to(api: Place) -> None:
+    both = acts(1, ("pay", {}), ("search", {}))
+    await api.run("waits", both, Waiting("1.0", NOW + 1e6, "approval"), observed("1.1"))
+    await api.run("waited", *ASKED, observed("1.0", tool="pay"))
+    await api.run("damaged", *ASKED, observed("9.9"))
+    await api.run("ended", *DONE)
+    async with api.client() as http:
+        page = harmless((await http.get("/?outcome=waiting")).text)
+    assert [each["href"] for each in page.all("a") if "data-item" in each] == ["/runs/waits"]
