@@ -1,13 +1,13 @@
 """Counters and histograms that cost an addition a sample; prometheus-client's families are made of them when somebody asks.
 
 prometheus-client's own children take a lock for each number and check each name of an exemplar at each sample, which came to a tenth of
-a step's CPU. Here one thread adds, that of the event loop, and any thread may collect.
+a step's CPU. Here one thread adds at a time, and any thread may collect.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from prometheus_client import Metric
@@ -63,14 +63,15 @@ class Spread:
 
 
 class Cells(Collector):
-    """The cells of these series by the values of their labels."""
+    """The cells of these series by the values of their labels. `settle` is called before they are collected."""
 
-    def __init__(self, series: Mapping[str, Series]) -> None:
+    def __init__(self, series: Mapping[str, Series], settle: Callable[[], None]) -> None:
         self._series = series
+        self._settle = settle
         self._cells: dict[str, dict[tuple[str, ...], Sum | Spread]] = {name: {} for name in series}
 
     def cell(self, series: str, labels: Mapping[str, str]) -> Sum | Spread:
-        """The cell of these labels, at 0 if there was none. Its `add` is to be called by one thread only."""
+        """The cell of these labels, at 0 if there was none. Its `add` is to be called by one thread at a time."""
         shape = self._series[series]
         key = tuple(labels[name] for name in shape.labels)
         cells = self._cells[series]
@@ -80,6 +81,7 @@ class Cells(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """A family for each series."""
+        self._settle()
         for name, shape in self._series.items():
             cells = tuple(self._cells[name].items())
             yield _counter(name, shape, cells) if shape.kind == "counter" else _histogram(name, shape, cells)

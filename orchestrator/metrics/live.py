@@ -6,14 +6,16 @@ off the event loop.
 
 from __future__ import annotations
 
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector, disable_created_metrics
 from prometheus_client.exposition import choose_encoder
 
-from orchestrator.core.events import Decision, Entry, Observation, RunEnded
+from orchestrator.core.events import Decision, Entry, ModelTurn, Observation, RunEnded
 from orchestrator.core.measure import SERIES, Sample, Series, measure
 from orchestrator.core.run import Run
 from orchestrator.core.spec import ToolSpec
@@ -46,6 +48,10 @@ TELLING: Final = frozenset(
     }
 )
 """Series of which one asks: which run was that?"""
+TOGETHER: Final = 64
+"""Entries that are measured in one go, unless somebody looks before: between other work each takes twice as long (cold caches)."""
+LONG: Final = 32
+"""Steps of an ended run that is not waited with: its slice alone takes as long as such a go, and two would hold up the loop."""
 
 
 class Metrics:
@@ -58,10 +64,12 @@ class Metrics:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         self._clock = clock
-        self._cells = Cells({**SERIES, **OWN})
+        self._cells = Cells({**SERIES, **OWN}, self.settle)
         self.registry.register(self._cells)
         self._found: dict[tuple[str, ...], Sum | Spread] = {}
         self._append = self._cells.cell(APPEND, {})
+        self._pending: deque[tuple[Run, Entry]] = deque()
+        self._settling = threading.Lock()
         self.incidents = Incidents(self.registry)
         self._worst = Worst(clock)
         self.registry.register(self._worst)
@@ -77,9 +85,28 @@ class Metrics:
         """The Observer: told of an entry that has become durable, with the run before it."""
         if _ours(run, entry):
             self._append.add(max(0.0, self._clock() - entry.at))
-        samples = measure(run, entry)
-        if not samples:
+        event = entry.event
+        if isinstance(event, ModelTurn | Observation | RunEnded):
+            self._pending.append((run, entry))
+            long = isinstance(event, RunEnded) and len(run.steps) > LONG
+            if long or len(self._pending) >= TOGETHER:
+                self.settle(wait=False)
+
+    def settle(self, *, wait: bool = True) -> None:
+        """Measure what was observed and is not measured yet; the collectors ask for it before they say anything. From any thread.
+
+        Without `wait` it is left to another thread that is at it.
+        """
+        if not self._settling.acquire(blocking=wait):
             return
+        try:
+            while self._pending:
+                self._count(*self._pending.popleft())
+        finally:
+            self._settling.release()
+
+    def _count(self, run: Run, entry: Entry) -> None:
+        samples = measure(run, entry)
         self._worst.add(run, samples, entry.event if isinstance(entry.event, RunEnded) else None, entry.at)
         seen: Seen | None = None
         if len(run.run_id) <= LONGEST_EXEMPLAR:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -16,6 +18,7 @@ from orchestrator.core.measure import SERIES, Sample, measure
 from orchestrator.core.run import Run, evolve
 from orchestrator.core.spec import AgentSpec, ToolSpec
 from orchestrator.metrics import Metrics, recompute, samples, totals
+from orchestrator.metrics.live import LONG, TOGETHER
 from orchestrator.policy import FellBack, RetriesEnded, Waited
 from orchestrator.settings import AgentSettings, ModelSettings, Retry, Settings, Timeouts
 from tests.build import acts, final, malformed, observed, spec, started, trace
@@ -143,6 +146,49 @@ def test_a_worker_with_20_tools_and_3_models_exports_at_most_1000_series() -> No
     series = OF_THE_WORKER + sum(len(family.samples) for family in metrics.registry.collect())
     print(f"series_per_worker = {series}")
     assert 500 < series <= 1000
+
+
+def told(metrics: Metrics, runs: int, **more: Any) -> None:
+    """So many runs of one turn and a Final, as a worker tells of them."""
+    for number in range(runs):
+        run = Run()
+        for entry in trace(
+            started(), *more.get("between", ()), final("x"), RunEnded(Outcome.ANSWERED, "x"), run_id=f"r{number}"
+        ):
+            metrics.observe(run, entry)
+            run = evolve(run, entry)
+
+
+@pytest.mark.parametrize("runs", [1, TOGETHER // 2, TOGETHER + 5])
+def test_whoever_looks_sees_all_that_was_observed(runs: int) -> None:
+    metrics = Metrics()
+    told(metrics, runs)
+    labels = {"agent": "default", "outcome": "answered"}
+    assert metrics.registry.get_sample_value("orchestrator_runs_total", labels) == runs
+    assert b"orchestrator_turns_total" in metrics.render()[0]
+
+
+def test_a_scrape_from_another_thread_counts_everything_once() -> None:
+    metrics, over = Metrics(), threading.Event()
+
+    def scrape() -> None:
+        while not over.is_set():
+            metrics.render()
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(scrape)
+        told(metrics, 500)
+        over.set()
+        done.result()
+    labels = {"agent": "default", "outcome": "answered"}
+    assert metrics.registry.get_sample_value("orchestrator_runs_total", labels) == 500
+
+
+def test_a_long_run_is_measured_when_it_ends() -> None:
+    metrics = Metrics()
+    steps = [event for step in range(1, LONG + 2) for event in (acts(step, ("search", {})), observed(f"{step}.0"))]
+    told(metrics, 1, between=steps)
+    assert not metrics._pending
 
 
 def test_the_series_of_what_is_configured_are_there_before_anything_happens() -> None:

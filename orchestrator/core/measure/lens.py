@@ -21,7 +21,7 @@ _TOOLSETS: Final = 256
 
 
 class Remembered(Generic[K, V]):
-    """A function of immutable values, remembered by identity: what it is asked for has no hash, or a dear one. Keeps the last `most`."""
+    """A function of immutable values, remembered by identity: what it is asked for has no hash, or a dear one. Keeps `most` of late."""
 
     def __init__(self, make: Callable[[K], V], most: int) -> None:
         self._make = make
@@ -34,7 +34,8 @@ class Remembered(Generic[K, V]):
         if found is None or found[0] is not key:
             found = self._kept[id(key)] = (key, self._make(key))
             if len(self._kept) > self._most:
-                self._kept.pop(next(iter(self._kept)), None)
+                for oldest in tuple(self._kept)[: self._most // 4]:  # in one go, for other threads come here too
+                    self._kept.pop(oldest, None)
         return found[1]
 
     def forget(self, key: K) -> None:
