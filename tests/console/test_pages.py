@@ -193,7 +193,13 @@ async def test_one_tenant_sees_nothing_of_another(api: Place) -> None:
     await api.run("theirs", *ASKED, tenant="b", goal="their secret")
     async with browser(api, api.token("a", ["admin"], "a")) as http:
         assert "their secret" not in (await http.get("/")).text
-        for path in ("/runs/theirs", "/runs/theirs?part=1", "/runs/theirs/raw/d"):
+        for path in (
+            "/runs/theirs",
+            "/runs/theirs?part=1",
+            "/runs/theirs/raw/d",
+            "/runs/theirs/steps/1/request",
+            "/runs/theirs/steps/1/reply",
+        ):
             response = await http.get(path)
             assert response.status_code == 404
             assert "their secret" not in response.text
