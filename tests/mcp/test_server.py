@@ -193,3 +193,21 @@ async def test_over_stdio_a_client_submits_and_a_worker_beside_it_answers(tmp_pa
         found = told(await mcp.call_tool("answer", {"run_id": run_id, "wait": 40}))
     assert found["state"] == "ended"
     assert found["outcome"] in {"deadline", "model_failed"}
+
+
+async def test_serve_is_an_mcp_server_too_where_the_settings_say_so(tmp_path: Path) -> None:
+    model = '[models.m]\nprovider = "openai"\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "x"\n'
+    (tmp_path / "orchestrator.toml").write_text(f"{model}[api]\nport = 0\nmcp = true\n", "utf-8")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ORCHESTRATOR_")}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "orchestrator", "serve", cwd=tmp_path, env=environment, stderr=asyncio.subprocess.PIPE
+    )
+    assert process.stderr is not None
+    try:
+        place = (await asyncio.wait_for(process.stderr.readline(), 60)).decode().split()[-1]
+        async with client(f"{place}/mcp", "") as mcp:
+            run_id = told(await mcp.call_tool("submit", {"goal": "Who?"}))["run_id"]
+            assert told(await mcp.call_tool("status", {"run_id": run_id}))["state"] == "open"
+    finally:
+        process.terminate()
+        assert await asyncio.wait_for(process.wait(), 30) == 0

@@ -119,22 +119,26 @@ import sys
 sys.modules["mcp"] = None
 import orchestrator
 from orchestrator.cli import main
-sys.argv = ["orchestrator", "tools", "list"]
+sys.argv = ["orchestrator", *sys.argv[1:]]
 main()
 """
 
 
 def test_without_the_extra_everything_else_works_and_the_error_says_what_to_install(tmp_path: Path) -> None:
-    def listed(config: str) -> subprocess.CompletedProcess[str]:
+    def said(config: str, *words: str) -> subprocess.CompletedProcess[str]:
         (tmp_path / "orchestrator.toml").write_text(config, "utf-8")
-        return subprocess.run(
-            [sys.executable, "-c", MISSING], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
+        command = [sys.executable, "-c", MISSING, *words]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
-    assert "calculator" in listed("").stdout
-    refused = listed(CONFIG)
-    assert refused.returncode == 2
-    assert "[mcp.near] needs the extra: pip install 'orchestrator[mcp]'" in refused.stderr
+    assert "calculator" in said("", "tools", "list").stdout
+    for config, words, remedy in (
+        (CONFIG, ("tools", "list"), "[mcp.near] needs the extra: pip install 'orchestrator[mcp]'"),
+        ("", ("mcp",), "mcp needs the extras: pip install 'orchestrator[api,mcp]'"),
+        ("[api]\nport = 0\nmcp = true", ("serve",), "api.mcp needs the extra: pip install 'orchestrator[mcp]'"),
+    ):
+        refused = said(config, *words)
+        assert refused.returncode == 2
+        assert remedy in refused.stderr
 
 
 @pytest.mark.parametrize(
