@@ -96,6 +96,14 @@ class Connection:
             try:
                 async with tail:
                     await self._live(tail)
+            except (
+                asyncio.CancelledError
+            ) as error:  # from outside it is one; from the SDK's own scopes it is a loss like any other
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    self.settled.set()
+                    raise
+                self._down(error, tail)
             except Exception as error:  # noqa: BLE001  the SDK and a foreign server may raise anything: this connection is lost
                 self._down(error, tail)
             if asyncio.get_running_loop().time() - begun > LONGEST:
