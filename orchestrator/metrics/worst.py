@@ -5,12 +5,10 @@ The one place where a run id is a label. So there are TEN series at most, and a 
 
 from __future__ import annotations
 
-import heapq
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
@@ -37,8 +35,7 @@ _FAILED: Final = 3.0
 _BLOATED: Final = 2.0
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class _Bad:
+class _Bad(NamedTuple):
     trouble: float
     at: float
     run_id: str
@@ -71,7 +68,7 @@ class Worst(Collector):
         if trouble:
             found = _Bad(trouble, at, run.run_id, run.start.agent.name, ended.outcome.value)
             with self._lock:
-                self._ended = heapq.nlargest(TEN, (*self._recent(), found))
+                self._ended = sorted((*self._recent(), found), reverse=True)[:TEN]
 
     def collect(self) -> Iterator[Metric]:
         """At most TEN runs."""
