@@ -14,7 +14,7 @@ from orchestrator.dispatch import DispatchRules, Job, Slice, Submitted
 from orchestrator.dispatch.engine import Fate
 from orchestrator.dispatch.memory import Board, MemoryDispatcher
 from orchestrator.errors import Conflict, OrchestratorError, StoreError
-from orchestrator.stores import Ended, RunRow, Statement, Store
+from orchestrator.stores import Ended, Evidence, RunRow, Statement, Store
 from orchestrator.stores.memory import MemoryStore
 from tests.sim.chaos import Chaos
 from tests.sim.process import PROCESS, Process
@@ -183,6 +183,12 @@ class LinkedStore(Store):
     ) -> tuple[RunRow, ...]:
         ask = partial(self._disk.runs, since=since, until=until, outcome=outcome, agent=agent, tenant=tenant)
         return await self._link.call(partial(ask, after=after, limit=limit))
+
+    async def evidence(self, run_id: str, *, bodies: bool = False) -> Evidence:
+        return await self._link.call(partial(self._disk.evidence, run_id, bodies=bodies))
+
+    async def traced(self, since: float = 0.0) -> tuple[str, ...]:
+        return await self._link.call(partial(self._disk.traced, since))
 
     async def purge(self, older_than: float) -> int:
         return await self._link.call(partial(self._disk.purge, older_than), writes=True)
