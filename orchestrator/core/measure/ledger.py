@@ -92,7 +92,11 @@ class Ledger:
         text = nfkc(content)
         folded = text.casefold()
         flat = _flat(folded)
-        found = {key: spelling for key, spelling in self._wanted.items() if spelling in flat and key not in own}
+        found = {
+            key: spelling
+            for key, spelling in self._wanted.items()
+            if key not in own and key not in self._owners and spelling in flat
+        }
         if not any(map(stands_out, found.values())) and not (found and _INNER_CAPITAL.search(text)):
             return ()
         plainly = all(stands_plainly(key[2:], folded) for key in found)

@@ -69,7 +69,7 @@ _VERB: Final = re.compile(
     f"{_W}(?:call(?:s|ed|ing)?|us(?:es?|ed|ing)|invok(?:es?|ed|ing)|runs?|ran|running|tr(?:y|ies|ied|ying)){_E}|(?<![费信不])用(?!户)|执行"
 )
 _NOUN: Final = re.compile(
-    r"(?:^|[^a-z0-9])(?:an?|the|my|your|his|her|its|our|their|\w+['’]s|\d+(?:st|nd|rd|th)"
+    r"(?:^|[^a-z0-9])(?:an?|the|my|your|his|her|its|our|their|\w{1,24}['’]s|\d+(?:st|nd|rd|th)"
     r"|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth)\s+$"
 )
 _WORD: Final = re.compile(f"[a-z0-9_'’-]+|[{CJK}]{{1,4}}")

@@ -56,7 +56,7 @@ _SCALES: Final = {
 }  # fmt: skip
 _PERCENT: Final = frozenset({"%", "percent"})
 _HUNDREDTH: Final = Decimal("0.01")
-_SUFFIX: Final = re.compile(r" ?(?:%|[万亿百]+)$| [A-Za-z]+$")
+_SUFFIX: Final = re.compile(r" ?(?:%|(?<![万亿百])[万亿百]++)$| [A-Za-z]++$")
 _LEAST_LETTERS: Final = 4
 _SHORT: Final = 32
 _INNER: Final = re.compile(r"[0-9_.-]|(?<=.)[A-Z]")
