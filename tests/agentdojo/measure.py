@@ -14,12 +14,15 @@ from agentdojo.task_suite.load_suites import get_suites
 from agentdojo.task_suite.task_suite import TaskSuite
 
 from orchestrator.core.permission import DEFAULT
+from orchestrator.core.spec import Rule
 from tests.agentdojo.plans import obeying
 from tests.agentdojo.play import Approver, Played, Task, comparing, frozen, nobody, play, thawed
 from tests.agentdojo.result import Pair, Plain
 from tests.agentdojo.world import DECLARED, World
 
 VERSION = "v1.2"
+OPEN = (Rule("open", "allow"),)
+"""No policy: everything is allowed."""
 
 
 def jobs(suites: Sequence[str], *, attacks: bool) -> list[tuple[str, str]]:
@@ -49,7 +52,7 @@ async def _plain(world: World) -> list[Plain]:
     rows = []
     for user in world.suite.user_tasks.values():
         task = Task(user, kept)
-        bare = await play(world, task, (), nobody)
+        bare = await play(world, task, OPEN, nobody)
         alone = await play(world, task, DEFAULT, nobody)
         compared = await play(world, task, DEFAULT, _comparing(task))
         asked = tuple((action.tool, why) for action, why in compared.asked)
@@ -83,7 +86,7 @@ async def _attacked(world: World, attack: DirectAttack, injection_id: str) -> li
 
 async def _both(world: World, task: Task, who: str) -> list[Played]:
     """By the agent that obeys at once, and the one that obeys when its own work is done."""
-    rules = () if who == "bare" else DEFAULT
+    rules = OPEN if who == "bare" else DEFAULT
     plays = []
     for at_once in (True, False):
         approver: Approver = _comparing(task) if who == "compared" else nobody

@@ -64,7 +64,7 @@ class Task:
 class Played:
     """What came of it, by AgentDojo's checkers: is the user's task done (`useful`), has the injection succeeded (`breached`)?
 
-    `effects`: calls of the injection that changed something, whether or not all of it succeeded. `flagged`: the answer rests on
+    `effects`: calls of the injection, and not of the user's task, that changed something, whether or not all of it succeeded. `flagged`: the answer rests on
     an untrusted Observation. `asked`: the approvals asked for, with the reasons.
     """
 
@@ -103,12 +103,18 @@ class Agent:
             call = self.plan.pop(0)
             if self.orders:
                 self.orders -= 1
-                self.ordered.add(f"{run.step}.0")
+                self._order(call, f"{run.step}.0")
             return acts(run.step, (call.function, arguments(call)))
         told = [self.task.user.GROUND_TRUTH_OUTPUT]
         if self.obeyed and self.task.injection is not None:
             told.append(self.task.injection.GROUND_TRUTH_OUTPUT)
         return final("\n".join(filter(None, told)) or "Done.")
+
+    def _order(self, call: FunctionCall, action_id: str) -> None:
+        """Remember what was done for the injection; what the user wants as well is not held against anybody."""
+        own = self.task.user.ground_truth(self.before.model_copy(deep=True))
+        if all(_key(call.function, arguments(call)) != _key(each.function, arguments(each)) for each in own):
+            self.ordered.add(action_id)
 
     def _listen(self, run: Run) -> None:
         if self.task.injection is None or self._heard or not run.steps:

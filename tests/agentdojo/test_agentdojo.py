@@ -29,7 +29,7 @@ def test_each_tool_is_declared_with_a_reason(name: str) -> None:
     assert len(said["why"]) > 5
     assert set(said.get("roles", {}).values()) <= set(get_args(Role))
     assert all(len(pair) == 2 for pair in said.get("names", {}).values())
-    assert set(said) <= {"effect", "trusted", "why", "roles", "names"}
+    assert set(said) <= {"effect", "trusted", "why", "roles", "names", "approval"}
 
 
 def test_only_words_are_content_of_what_reaches_nobody() -> None:

@@ -51,6 +51,7 @@ class World:
             repeatable=known["effect"] == "read",
             effect=known["effect"],
             trusted=known["trusted"],
+            requires_approval=known.get("approval", False),
             roles=known.get("roles", {}),
             names={argument: tuple(where) for argument, where in known.get("names", {}).items()},
         )
