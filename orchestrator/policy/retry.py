@@ -38,9 +38,9 @@ _GOLDEN = 0.6180339887498949
 class RetryRules:
     """At most `attempts` tries within `total` seconds (waiting included); delays grow from `base` to `cap` seconds.
 
-    `waits_for_breaker`: wait until an open breaker lets a probe through (such a try is not counted, nothing was sent),
-    instead of failing at once, as a tool does, and a model that has a stand-in. All runs together retry at most `share` of
-    the endpoint's calls, and `floor` a minute besides.
+    All runs together retry at most `share` of the endpoint's calls, and `floor` a minute besides: the budget.
+    `waits_for_breaker`: wait until an open breaker lets a probe through (such a try is not counted, nothing was sent), and
+    until a spent budget pays again, instead of failing at once, as a tool does, and a model that has a stand-in.
     """
 
     attempts: int = 4
@@ -85,13 +85,17 @@ class RetryBudget:
 
     def spend(self, now: float) -> bool:
         """Whether one more retry is allowed at `now`, in the event loop's seconds; if so it is paid for."""
-        earned = 0.0 if self._at is None else max(0.0, now - self._at) * self._per_second
-        self._balance = min(self._most, self._balance + earned)
-        self._at = now
-        if self._balance < 1:
+        if self.short(now):
             return False
         self._balance -= 1
         return True
+
+    def short(self, now: float) -> float:
+        """Seconds until a retry can be paid for, if nobody else spends and nobody calls; 0.0 when it can now."""
+        earned = 0.0 if self._at is None else max(0.0, now - self._at) * self._per_second
+        self._balance = min(self._most, self._balance + earned)
+        self._at = now
+        return max(0.0, 1 - self._balance) / self._per_second
 
 
 def spread(start: float | None = None) -> Callable[[], float]:
@@ -109,15 +113,24 @@ def spread(start: float | None = None) -> Callable[[], float]:
     return draw
 
 
-def retry(
+def unguarded() -> bool:
+    """There is no breaker."""
+    return False
+
+
+def retry(  # noqa: PLR0913  each is one part
     rules: RetryRules = RetryRules(),
     target: str = "the callee",
     *,
     budget: RetryBudget | None = None,
+    barred: Callable[[], bool] = unguarded,
     draw: Callable[[], float] | None = None,
     observe: Observer = unobserved,
 ) -> Policy:
-    """Try again what is Transient. `draw` gives numbers in [0, 1); every failed try goes into `Ask.attempts`."""
+    """Try again what is Transient. `draw` gives numbers in [0, 1); every failed try goes into `Ask.attempts`.
+
+    `barred`: does the breaker inside let nothing but its probes through? Then it, not the budget, holds patient tries back.
+    """
     draw = draw or spread()
 
     def policy(call: Call[Ask[I], O], /) -> Call[Ask[I], O]:
@@ -131,7 +144,7 @@ def retry(
                 failed(ask, target, error, started)
                 if rules.attempts == 1 or not _may_pass(error, rules):
                     raise
-                return await _Tries(call, ask, rules, target, budget, draw, observe, started, error).go_on()
+                return await _Tries(call, ask, rules, target, budget, barred, draw, observe, started, error).go_on()
 
         return retried
 
@@ -146,19 +159,26 @@ def _may_pass(error: BaseException | None, rules: RetryRules) -> bool:
 
 @dataclass(slots=True)
 class _Tries(Generic[I, O]):
-    """The tries of one call after the first; `sent` counts what reached the callee."""
+    """The tries of one call after the first; `sent` counts what reached the callee.
+
+    `error` is what the last try failed with, `unpaid` whether the budget has still to pay for the next one. What waits for
+    the breaker is not paid for: while it is barred it sends probes only, and once it is closed the callee is back.
+    """
 
     call: Call[Ask[I], O]
     ask: Ask[I]
     rules: RetryRules
     target: str
     budget: RetryBudget | None
+    barred: Callable[[], bool]
     draw: Callable[[], float]
     observe: Observer
     started: float
-    first: CallError | None
+    error: CallError
     sent: int = 0
     floor: float = 0.0
+    unpaid: bool = False
+    again: bool = False
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
     async def go_on(self) -> O:
@@ -175,10 +195,13 @@ class _Tries(Generic[I, O]):
         return result
 
     async def attempt(self) -> O:
-        if self.first is not None:
-            error, self.first = self.first, None
-            self.count(error)
-            raise error
+        if not self.again:
+            self.again = True
+            self.count(self.error)
+            raise self.error
+        if self.unpaid and not self.pays():
+            raise self.error
+        self.unpaid = False
         self.ask.void()
         started = self.loop.time()
         try:
@@ -190,7 +213,13 @@ class _Tries(Generic[I, O]):
             raise
 
     def count(self, error: CallError) -> None:
+        self.error = error
         self.sent += not isinstance(error, CircuitOpen)
+
+    def pays(self) -> bool:
+        """May another try be made as far as the budget goes? If so it is paid for, or it is the breaker's to hold back."""
+        patient = self.rules.waits_for_breaker and (isinstance(self.error, CircuitOpen) or self.barred())
+        return self.budget is None or patient or self.budget.spend(self.loop.time())
 
     def may_pass(self, state: RetryCallState) -> bool:
         return state.outcome is not None and _may_pass(state.outcome.exception(), self.rules)
@@ -201,26 +230,28 @@ class _Tries(Generic[I, O]):
         return min(self.started + self.rules.total, self.ask.deadline) - now
 
     def delay(self, state: RetryCallState) -> float:
-        """Full jitter over the back-off, or over the floor that the callee asked for where that is longer; within the time left."""
+        """Full jitter over the back-off, or over the floor (what the callee asked for, or the budget needs) where that is longer;
+        within the time left."""
         self.floor = max(0.0, _error(state).retry_after or 0.0)
+        if self.unpaid and self.budget is not None:
+            self.floor = self.budget.short(self.loop.time())
         span = min(self.rules.cap, max(self.rules.backoff(max(self.sent, 1)), self.floor))
         return self.floor + self.draw() * max(0.0, min(span, self.left() - self.floor))
 
     def ended(self, state: RetryCallState) -> bool:
         """No try is left, no time, or the endpoint's budget is spent: in this order, so that a budget is not paid in vain."""
-        why = self.why_ended(_error(state))
+        why = self.why_ended()
         if why:
             self.observe(RetriesEnded(self.target, self.sent, _error(state).code, why))
         return bool(why)
 
-    def why_ended(self, error: CallError) -> str:
+    def why_ended(self) -> str:
         if self.sent >= self.rules.attempts:
             return "attempts"
         if self.floor >= self.left():
-            return "time"
-        if self.budget is None or isinstance(error, CircuitOpen) or self.budget.spend(self.loop.time()):
-            return ""
-        return "budget"
+            return "budget" if self.unpaid else "time"
+        self.unpaid = self.unpaid or not self.pays()
+        return "budget" if self.unpaid and not self.rules.waits_for_breaker else ""
 
     def tell(self, state: RetryCallState) -> None:
         last = self.ask.attempts[-1]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic
 
-from orchestrator.policy.breaker import Breaker, BreakerRules
+from orchestrator.policy.breaker import Breaker, BreakerRules, Phase
 from orchestrator.policy.call import Ask, Call, I, O, Observer, Policy, layered, unobserved
 from orchestrator.policy.limit import Limiter, LimitRules
-from orchestrator.policy.retry import RetryBudget, RetryRules, retry
+from orchestrator.policy.retry import RetryBudget, RetryRules, retry, unguarded
 from orchestrator.policy.timeout import timeout
 
 
@@ -48,7 +49,13 @@ def guard(
     limiter = Limiter(rules.limit, target, spent=spent, observe=observe) if rules.limit else None
     breaker = Breaker(rules.breaker, target, observe=observe) if rules.breaker else None
     budget = RetryBudget(rules.retry.share, rules.retry.floor) if rules.retry else None
-    again = retry(rules.retry, target, budget=budget, observe=observe) if rules.retry else None
+    barred = partial(_bars, breaker) if breaker else unguarded
+    again = retry(rules.retry, target, budget=budget, barred=barred, observe=observe) if rules.retry else None
     within = timeout(rules.timeout, target) if rules.timeout is not None else None
     policies: list[Policy] = [each for each in (limiter, again, breaker, within) if each is not None]
     return Guarded(layered(call, *policies), breaker, limiter)
+
+
+def _bars(breaker: Breaker) -> bool:
+    """Does it let nothing but probes through?"""
+    return breaker.phase is not Phase.CLOSED

@@ -199,6 +199,44 @@ async def test_a_model_without_a_stand_in_waits_for_its_breaker() -> None:
     assert callee.at[-1] >= 54
 
 
+@pytest.mark.virtual
+async def test_without_a_stand_in_a_spent_budget_is_waited_for() -> None:
+    """A hundred are refused at once; nobody gives up, and no try is made before it is paid for."""
+    budget, told = RetryBudget(ratio=0, floor=60), list[Incident]()
+    callee = Callee([busy() for _ in range(100)])
+    rules = RetryRules(total=300, waits_for_breaker=True)
+    call = layered(callee, retry(rules, budget=budget, observe=told.append))
+    assert await asyncio.gather(*(call(Ask("x")) for _ in range(100))) == ["x"] * 100
+    again = callee.at[100:]
+    assert len(again) == 100
+    assert all(number <= 60 + at for number, at in enumerate(again, 1))
+    assert not [each for each in told if isinstance(each, RetriesEnded)]
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize(("total", "deadline"), [(30, 600), (600, 30)])
+async def test_a_spent_budget_is_waited_for_only_as_long_as_there_is_time(total: float, deadline: float) -> None:
+    told, ask = list[Incident](), Ask("x", deadline=deadline)
+    callee = Callee(does=busy)
+    rules = RetryRules(total=total, waits_for_breaker=True)
+    with pytest.raises(RateLimited):
+        await layered(callee, retry(rules, budget=RetryBudget(ratio=0, floor=1), observe=told.append))(ask)
+    assert (len(callee.at), len(ask.attempts)) == (2, 2)
+    assert now() <= 30
+    assert [each.why for each in told if isinstance(each, RetriesEnded)] == ["budget"]
+
+
+@pytest.mark.virtual
+async def test_what_a_breaker_holds_back_is_not_paid_for() -> None:
+    """While it is open it sends probes only, so the budget is kept for when the callee is back."""
+    budget = RetryBudget(ratio=0, floor=1)
+    callee = Callee([down(), down(), down()])
+    rules = RetryRules(attempts=9, total=600, waits_for_breaker=True)
+    assert await layered(callee, retry(rules, budget=budget, barred=lambda: True))(Ask("x")) == "x"
+    assert len(callee.at) == 4
+    assert budget.spend(now())
+
+
 @given(st.floats(0, 1, exclude_max=True), st.integers(2, 200))
 def test_a_spread_has_no_clumps(start: float, many: int) -> None:
     draw = spread(start)
