@@ -68,8 +68,8 @@ _CHARSETS = {
 _PLAIN = re.compile(
     r"(utf(8|16|16le|16be|32|32le|32be)|iso8859\d{1,2}|iso2022(jp|kr)|cp\d{3,4}|windows\d{3,4}|eucjp|koi8[ru]|big5hkscs|johab)\Z"
 )
-_DECLARED = re.compile(r"charset\s*=\s*[\"']?\s*([A-Za-z0-9._:-]{1,40})", re.IGNORECASE)
-_META = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9._:-]{1,40})|<\?xml[^>]{0,80}?encoding\s*=\s*[\"']([A-Za-z0-9._:-]{1,40})", re.IGNORECASE)  # fmt: skip
+_DECLARED = re.compile(r"charset\s*+=\s*+[\"']?\s*+([A-Za-z0-9._:-]{1,40})", re.IGNORECASE)
+_META = re.compile(rb"<meta[^>]{0,200}?charset\s*+=\s*+[\"']?\s*+([A-Za-z0-9._:-]{1,40})|<\?xml[^>]{0,80}?encoding\s*+=\s*+[\"']([A-Za-z0-9._:-]{1,40})", re.IGNORECASE)  # fmt: skip
 _CONTROLS = bytes(range(0x09)) + bytes(range(0x0E, 0x1B)) + bytes(range(0x1C, 0x20))
 _SAMPLE = 65_536
 

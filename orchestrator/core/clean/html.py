@@ -35,7 +35,7 @@ _FRAGMENT = re.compile(
 )
 _GAPS = re.compile(r"\n{3,}")
 _BLANKS = re.compile(r"[ \t\r\n\f]+")
-_STATUS = re.compile(r"\s*(?:HTTP\s*)?(?:Error\s*)?(?:HTTP\s*)?([45]\d\d)\b[\s:|–—-]*(.{0,60})", re.IGNORECASE)
+_STATUS = re.compile(r"\s*+(?:HTTP\s*+)?(?:Error\s*+)?(?:HTTP\s*+)?([45]\d\d)\b[\s:|–—-]*+(.{0,60})", re.IGNORECASE)
 _WAITING = re.compile(
     r"loading|javascript|please wait|just a moment|one moment|redirecting|checking your browser|加载中|载入中|正在加载|请稍候|请启用|読み込み中",
     re.IGNORECASE,

@@ -53,12 +53,12 @@ _TAG = re.compile(
 )
 _INLINE = {
     kind: re.compile(
-        rf"(?<![\w])(?:{'|'.join(_spelled(x) for x in sorted(LABELS[kind], key=len, reverse=True))}){_B}*\d*{_B}*[:：]",
+        rf"(?<![\w])(?:{'|'.join(_spelled(x) for x in sorted(LABELS[kind], key=len, reverse=True))}){_B}*+\d*+{_B}*+[:：]",
         re.IGNORECASE,
     )
     for kind in (Kind.OBSERVATION, Kind.INPUT)
 }
-_FENCE = re.compile(rf"{_B}*+(`{{3,}}|~{{3,}})([^`\n]*)\Z")
+_FENCE = re.compile(rf"{_B}*+(`{{3,}}+|~{{3,}}+)([^`\n]*+)\Z")
 
 
 @dataclass(frozen=True, slots=True)

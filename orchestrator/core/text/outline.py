@@ -42,7 +42,7 @@ _ENDS = re.compile(
     re.IGNORECASE,
 )
 _MARKUP = re.compile(r"<\|?/?(?:tool_call|function)|\[Calling tool:|```tool_code", re.IGNORECASE)
-_SECOND = re.compile(r"[\s,;、，；]*(?:(?:and|then|和|然后)\s+)*([^\s\[{(`,;]{1,80})\s*[\[{(]")
+_SECOND = re.compile(r"[\s,;、，；]*+(?:(?:and|then|和|然后)\s++)*([^\s\[{(`,;]{1,80}+)\s*+[\[{(]")
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ _NAME = re.compile(r"\s*([^\s{\[(<✿]{1,200})\s*")
 _CALL_ID = re.compile(r"\s*\[CALL_ID\][^\s\[{]{0,80}")
 _ARGS = re.compile(r"\s*\[ARGS\]")
 _DEEPSEEK = re.compile(
-    r"(?:<｜tool▁calls▁begin｜>)?\s*<｜tool▁call▁begin｜>\s*([^<\n]{0,200})<｜tool▁sep｜>([^\n{`]{0,200})"
+    r"(?:<｜tool▁calls▁begin｜>)?\s*<｜tool▁call▁begin｜>\s*+([^<\n]{0,200}+)<｜tool▁sep｜>([^\n{`]{0,200})"
 )
 _DEEPSEEK_END: Final = "<｜tool▁call▁end｜>"
 _KIMI = re.compile(
@@ -32,7 +32,7 @@ _FENCE = re.compile(r"\s*`{3,}(?:json)?[^\S\n]*\n\s*", re.IGNORECASE)
 _LEAK = re.compile(r"\s*json\s*\n\s*", re.IGNORECASE)
 _HARMONY = re.compile(r"<\|channel\|>commentary to=([^\s<]{1,200})[^{\n]{0,80}<\|message\|>\s*", re.IGNORECASE)
 _QWEN_ARGS = re.compile(r"[:：]\s*([^\s✿{]{1,200})\s*✿ARGS✿[:：]\s*")
-_DSPY_ARGS = re.compile(r"\s*([^\n\[]{1,200})\n\s*\[\[ ## next_tool_args ## \]\]\s*")
+_DSPY_ARGS = re.compile(r"\s*+([^\n\[]{1,200}+)\n\s*+\[\[ ## next_tool_args ## \]\]\s*")
 
 
 def tokened(text: str, mark: Mark, tools: Sequence[ToolSpec]) -> Found | None:
