@@ -39,6 +39,7 @@ from orchestrator.runner import Ports
 from orchestrator.settings import Settings
 
 ALLOWED = frozenset(each.name for each in fields(RunRequest)) - {"goal"}
+KNOWN = ALLOWED | {"question", "goal", "id"}
 OURS = b'{"id": '
 
 
@@ -104,7 +105,7 @@ def batch(  # noqa: PLR0913  one argument for each option of the command line
 
 
 def read(file: Path, usual: RunRequest) -> Iterator[Task]:
-    """The tasks of a file. ConfigError names the line that is none."""
+    """The tasks of a file. ConfigError names the line that is none, and the key that nobody knows."""
     seen: set[str] = set()
     try:
         text = file.read_text("utf-8")
@@ -128,6 +129,8 @@ def _task(place: str, line: str, number: int, usual: RunRequest) -> Task:
     raw = {"question": raw} if isinstance(raw, str) else raw
     if not isinstance(raw, dict):
         raise ConfigError(f'{place}: write an object with a "question"')
+    if unknown := [key for key in raw if key not in KNOWN]:
+        raise ConfigError(f"{place}: there is no key {', '.join(map(repr, unknown))}; write {', '.join(sorted(KNOWN))}")
     chosen = {key: value for key, value in raw.items() if key in ALLOWED}
     given = {**asdict(usual), **chosen, "goal": raw.get("question", raw.get("goal"))}
     return Task(str(raw.get("id", number)), parse_request(given, place))

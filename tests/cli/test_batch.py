@@ -57,6 +57,7 @@ def test_batch_does_not_touch_a_file_that_is_not_its_own(cli: Call) -> None:
         ("{", "line 1"),
         ('{"id": 1}', "goal"),
         ('{"question": "x", "max_steps": "many"}', "max_steps"),
+        ('{"question": "x"}\n{"question": "y", "max_step": 3}', "line 2: there is no key 'max_step'; write agent, "),
         ('{"question": "x", "id": 2}\n{"question": "y", "id": 2}', "twice"),
         ("7", "question"),
     ],
