@@ -49,6 +49,8 @@ CALM = 1.0
 """Seconds between two looks, whatever the server says in between."""
 FIRST, LONGEST = 0.5, 60.0
 """Seconds before the first try to connect again, and at most."""
+STEADY = 10.0
+"""Seconds that a connection must have lasted for the next one to be tried at once."""
 _PAGES = 50
 _US = Implementation(name="orchestrator", version="1")
 _log = structlog.stdlib.get_logger("orchestrator.mcp")
@@ -106,7 +108,7 @@ class Connection:
                 self._down(error, tail)
             except Exception as error:  # noqa: BLE001  the SDK and a foreign server may raise anything: this connection is lost
                 self._down(error, tail)
-            if asyncio.get_running_loop().time() - begun > LONGEST:
+            if asyncio.get_running_loop().time() - begun > STEADY:
                 wait = FIRST
             if not self._stop.is_set():
                 await _first_of(self._stop, wait * random.uniform(0.8, 1.2))  # nosec B311  # jitter

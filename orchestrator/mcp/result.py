@@ -26,7 +26,7 @@ from mcp.types import (
 )
 
 from orchestrator.core.spec import Json, ToolResult
-from orchestrator.errors import CallError, Permanent, Rejected, Timeout, Unavailable
+from orchestrator.errors import CallError, Permanent, Rejected, Timeout, Transient, Unavailable
 from orchestrator.mcp.schema import readable
 
 UNAVAILABLE = "UNAVAILABLE"
@@ -63,10 +63,11 @@ def error_of(error: MCPError, server: str, *, repeatable: bool) -> CallError:
 
 
 def lost(server: str, *, repeatable: bool) -> CallError:
-    """The connection ended while a call was under way."""
+    """The connection ended while a call was under way. No breaker counts it: one crash takes many calls with it, and says nothing of
+    the next connection; if there is none, that is Unavailable."""
     if repeatable:
-        return Unavailable(UNAVAILABLE, f"the MCP server {server} was lost during the call")
-    return Unavailable(
+        return Transient(UNAVAILABLE, f"the MCP server {server} was lost during the call")
+    return Permanent(
         "OUTCOME_UNKNOWN",
         f"the MCP server {server} was lost during the call. It may or may not have taken effect, and it was not made again. "
         "Check before you repeat it",

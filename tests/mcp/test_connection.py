@@ -50,6 +50,25 @@ async def test_a_repeatable_call_is_made_again_once_the_server_is_back() -> None
     assert server.connections == 2
 
 
+async def test_a_crash_that_takes_many_calls_with_it_withdraws_no_tool() -> None:
+    server = Inside()
+
+    async def look(_given: Mapping[str, Any]) -> words.CallToolResult:
+        if server.connections > 1:
+            return said("done")
+        if len(server.calls) == 20:
+            server.crash()
+        return await hang({})
+
+    server.tool("look", look, read_only_hint=True)
+    async with opened(server) as toolbox:
+        seen = await asyncio.gather(*(call(toolbox, "look", text=str(n)) for n in range(20)))
+        assert (await call(toolbox, "look", text="next")).status == "success"
+    codes = [each.code for each in seen]
+    assert codes.count(None) >= 5  # the others had no retry left in the tool's budget, and the breaker never opened
+    assert set(codes) <= {None, "UNAVAILABLE"}
+
+
 async def test_a_server_that_died_is_connected_again_and_its_tools_work() -> None:
     server = Inside()
     server.tool("echo", echo)
