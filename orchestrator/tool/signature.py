@@ -24,10 +24,10 @@ from orchestrator.core.spec import Json, JsonObject
 from orchestrator.errors import ConfigError, Rejected
 
 _SECTION = re.compile(
-    r"\n[ \t]*(?:Args|Arguments|Parameters|Params|Returns?|Raises|Yields|Examples?|参数|返回)[ \t]*[:：]?[ \t]*\n|\n[ \t]*:(?:param|arg|returns?|raises)\b"
+    r"\n[ \t]*+(?:Args|Arguments|Parameters|Params|Returns?|Raises|Yields|Examples?|参数|返回)[ \t]*+[:：]?[ \t]*+\n|\n[ \t]*+:(?:param|arg|returns?|raises)\b"
 )
-_GOOGLE = re.compile(r"^[ \t]*\*{0,2}(\w+)[ \t]*(?:\([^)\n]{0,80}\))?[ \t]*[:：][ \t]*(\S.*)$", re.MULTILINE)
-_SPHINX = re.compile(r":(?:param|arg)[ \t]+(?:[\w.\[\], |]+[ \t]+)?(\w+)[ \t]*:[ \t]*(.+)")
+_GOOGLE = re.compile(r"^[ \t]*+\*{0,2}+(\w++)[ \t]*+(?:\([^)\n]{0,80}+\))?+[ \t]*+[:：][ \t]*+(\S.*)$", re.MULTILINE)
+_SPHINX = re.compile(r":(?:param|arg)[ \t]([^:\n]{1,200}+):[ \t]*+(.+)")
 
 _TypedDict: Any = TypedDict  # made from a signature at run time, so beyond the type checker
 
@@ -179,4 +179,5 @@ def _parameter_docs(text: str) -> dict[str, str]:
     if found is None:
         return {}
     section = text[max(found.start() - 1, 0) :]
-    return {name: said.strip() for name, said in (*_GOOGLE.findall(section), *_SPHINX.findall(section))}
+    sphinx = ((words.split()[-1], said) for words, said in _SPHINX.findall(section) if words.split())
+    return {name: said.strip() for name, said in (*_GOOGLE.findall(section), *sphinx)}

@@ -11,8 +11,8 @@ import pytest
 
 from tests.security.patterns import Found, Pump, built, found, pumps
 
-OPERATORS = ("orchestrator.demo", "orchestrator/demo", "orchestrator.tool.signature", "orchestrator/tool/signature")
-"""What sees no foreign text: the demo model on loopback, and the reader of the docstrings of an operator's own tools."""
+OPERATORS = ("orchestrator.demo", "orchestrator/demo")
+"""What sees no foreign text: the demo model on loopback."""
 
 PASSED_ON: Mapping[str, str] = {
     "orchestrator.core.text.tokens._ARGS": "match",
