@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
@@ -15,9 +16,8 @@ from httpx_aiohttp import AiohttpTransport
 from yarl import URL
 
 from orchestrator import log
-from orchestrator.assembly import open_ports
-from orchestrator.core.events import ModelTurn, RunStarted
-from orchestrator.core.spec import AgentSpec, Limits
+from orchestrator.assembly import RunRequest, open_ports, started
+from orchestrator.core.events import ModelTurn
 from orchestrator.http import Connections
 from orchestrator.metrics import Metrics
 from orchestrator.runner import drive
@@ -87,8 +87,8 @@ async def ours(
     """The product: policies, cleaning, guards, a durable trace in `store`; `watched`: as a worker is, with metrics and log."""
     models = {"m": ModelSettings(provider="openai", base_url=url, model=model, stream=stream)}
     settings = Settings(models=models, store=store)
-    agent = AgentSpec(models=("m",))
     toolbox = Toolbox([look])
+    submitted = started(settings, toolbox.specs, RunRequest("?", max_steps=1000))
 
     def counted(_run: object, entry: object) -> None:
         if isinstance(getattr(entry, "event", None), ModelTurn):
@@ -102,8 +102,7 @@ async def ours(
 
             async def one(run: int) -> str:
                 run_id = f"run-{run}"
-                first = RunStarted(goal(run), agent, Limits(max_steps=1000, deadline=None), toolbox.specs)
-                await ports.store.append(run_id, 0, [first], at=time.time())
+                await ports.store.append(run_id, 0, [replace(submitted, goal=goal(run))], at=time.time())
                 ended = (await drive(run_id, ports)).ended
                 assert ended is not None
                 return ended.answer or ended.detail
