@@ -8,7 +8,22 @@ from typing import Annotated, Literal
 
 import typer
 
-from orchestrator.cli import alerts, batch, doctor, exits, mcp, measure, proof, queue, run, serve, tools, trace, worker
+from orchestrator.cli import (
+    alerts,
+    batch,
+    doctor,
+    exits,
+    mcp,
+    measure,
+    proof,
+    queue,
+    run,
+    serve,
+    submit,
+    tools,
+    trace,
+    worker,
+)
 from orchestrator.cli.context import Context
 from orchestrator.errors import OrchestratorError
 from orchestrator.log import safe
@@ -64,7 +79,8 @@ app.command()(proof.export)
 app.command("signing-key")(proof.signing_key)
 app.command()(batch.batch)
 app.command()(worker.worker)
-app.command()(queue.submit)
+app.command()(submit.submit)
+app.command()(submit.watch)
 app.command()(queue.status)
 app.command()(queue.cancel)
 app.command()(queue.approve)
@@ -73,7 +89,6 @@ app.command()(queue.callback)
 app.command()(queue.schedule)
 app.command()(queue.purge)
 app.command()(serve.serve)
-app.command()(serve.watch)
 app.add_typer(serve.token, name="token")
 app.add_typer(tools.app, name="tools")
 app.command()(mcp.mcp)
@@ -89,5 +104,5 @@ def main() -> None:
     try:
         app()
     except OrchestratorError as error:
-        sys.stderr.write(f"{type(error).__name__}: {plain(safe(str(error)))}\n")
+        sys.stderr.write(f"{type(error).__name__}: {' '.join(plain(safe(str(error))).splitlines())}\n")
         sys.exit(exits.of_error(error))

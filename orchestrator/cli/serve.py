@@ -1,31 +1,24 @@
-"""`serve`: the HTTP API and the console. `watch`: a run while it happens. `token`: who may come in."""
+"""`serve`: the HTTP API and the console. `token`: who may come in."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from orchestrator.api.tokens import EVERY_TENANT, SCOPES, Token, TokenFile
-from orchestrator.cli import exits
 from orchestrator.cli.context import Context, context, say, say_json, spin
-from orchestrator.cli.live import View
 from orchestrator.cli.queue import span
 from orchestrator.cli.run import AsJson
-from orchestrator.cli.trace import RunId
 from orchestrator.cli.worker import run_worker, signals
-from orchestrator.client import Client
-from orchestrator.core.events import Entry
-from orchestrator.core.run import Run, evolve
-from orchestrator.errors import ConfigError, StoreError
+from orchestrator.errors import ConfigError
 from orchestrator.settings import Settings
 from orchestrator.show import when
-from orchestrator.worker.queue import open_queue
 
 token = typer.Typer(
     name="token", help="Who may use the API and the console: make, list and take back tokens.", no_args_is_help=True
@@ -48,19 +41,6 @@ def serve(
     changed = {key: value for key, value in {"host": host, "port": port}.items() if value is not None}
     settings = ctx.settings.model_copy(update={"api": ctx.settings.api.model_copy(update=changed)})
     raise typer.Exit(spin(_serve(ctx, settings, worker=worker)))
-
-
-def watch(
-    typed: typer.Context,
-    run_id: RunId,
-    *,
-    url: Annotated[
-        str | None, typer.Option("--url", envvar="ORCHESTRATOR_URL", help="An API to ask, instead of the store.")
-    ] = None,
-    api_token: Annotated[str | None, typer.Option("--token", envvar="ORCHESTRATOR_TOKEN", help="For that API.")] = None,
-) -> None:
-    """Follow a run from its beginning to its end, as it happens. The answer is on stdout, the rest on stderr."""
-    raise typer.Exit(spin(_watch(context(typed), run_id, url, api_token)))
 
 
 @token.command()
@@ -136,7 +116,7 @@ async def _serve(ctx: Context, settings: Settings, *, worker: bool) -> int:
             say_so()
             serving = asyncio.create_task(server.run_on(listener))
             try:
-                return await run_worker(ctx, settings)
+                return await run_worker(ctx, settings, (service.store, service.dispatcher))
             finally:
                 server.stop()
                 await serving
@@ -154,30 +134,3 @@ async def _door(service: Any, settings: Settings) -> AsyncGenerator[list[Any], N
         raise ConfigError(f"api.mcp needs the extra: pip install 'orchestrator[mcp]' ({error})") from error
     async with open_door(service) as routes:
         yield routes
-
-
-async def _watch(ctx: Context, run_id: str, url: str | None, api_token: str | None) -> int:
-    view, run = View(ctx.err), Run()
-    async with aclosing(_entries(ctx, run_id, url, api_token)) as entries:
-        async for entry in entries:
-            view.entry(run, entry)
-            run = evolve(run, entry)
-    if run.ended is None:
-        raise StoreError(f"no run {run_id!r}: `orchestrator runs` lists them")
-    if run.ended.answer is not None:
-        say(run.ended.answer)
-    return exits.of_outcome(run.ended.outcome)
-
-
-async def _entries(ctx: Context, run_id: str, url: str | None, api_token: str | None) -> AsyncGenerator[Entry, None]:
-    """The run's entries to its end, from the API or from the store; none for an unknown run."""
-    if url is not None:
-        async with Client(url, token=api_token) as client:
-            async for entry in client.run(run_id).events():
-                yield entry
-        return
-    async with open_queue(ctx.settings) as (store, _):
-        if await store.row(run_id) is None:
-            return
-        async for entry in store.follow(run_id):
-            yield entry

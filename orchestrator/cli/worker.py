@@ -56,11 +56,14 @@ def worker(
     raise typer.Exit(process.run(run_worker(ctx, settings)))
 
 
-async def run_worker(ctx: Context, settings: Settings) -> Ending:
-    """Everything that a worker is, until it has drained: SIGTERM and SIGINT are its own inside."""
+async def run_worker(ctx: Context, settings: Settings, shared: tuple[Store, Dispatcher] | None = None) -> Ending:
+    """Everything that a worker is, until it has drained: SIGTERM and SIGINT are its own inside. `shared`: the store and queue that
+    this process has open already, so that it has one writer."""
     read(settings)
     async with AsyncExitStack() as stack:
-        store, dispatcher = await stack.enter_async_context(open_queue(settings))
+        if shared is None:
+            shared = await stack.enter_async_context(open_queue(settings))
+        store, dispatcher = shared
         metrics = Metrics()
         spans = stack.enter_context(tracing(settings, secrets_of(settings)))
         opened = await stack.enter_async_context(

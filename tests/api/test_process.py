@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +16,13 @@ from pathlib import Path
 import pytest
 
 from orchestrator.api.tokens import TokenFile
+from orchestrator.cli.context import Context
+from orchestrator.cli.worker import run_worker
 from orchestrator.client import Client
+from orchestrator.settings import Settings
+from orchestrator.stores.memory import MemoryStore
+from orchestrator.worker import Ending
+from orchestrator.worker.queue import make_dispatcher
 from tests.served import demo_server
 
 QUESTION = "《三体》的作者出生在哪个省？该省的人口是多少？"
@@ -68,6 +77,40 @@ async def test_a_run_is_submitted_driven_followed_and_answered_through_one_proce
         assert "Observation" in watched.stderr
         process.send_signal(signal.SIGTERM)
         assert process.wait(15) == 0
+
+
+def test_one_may_wait_for_what_was_submitted_through_either_door(folder: Folder) -> None:
+    token = TokenFile(folder.path / "var" / "tokens.json").create("app", ["submit", "read"], "", 0.0)
+    with folder.serving("--worker") as (url, _):
+        for door in ((), ("--url", url, "--token", token)):
+            said = folder.call("submit", QUESTION, "--wait", *door)
+            assert said.returncode == 0
+            assert "山西" in said.stdout
+            assert "Observation" in said.stderr
+            short = folder.call("submit", QUESTION, "--wait", "--quiet", "--json", "--max-steps", "1", *door)
+            assert (short.returncode, short.stderr) == (3, "")
+            assert json.loads(short.stdout)["outcome"] == "gave_up"
+        lines = "".join(json.dumps({"question": QUESTION}) + "\n" for _ in range(3))
+        (folder.path / "q.jsonl").write_text(lines, "utf-8")
+        said = folder.call("submit", "--file", "q.jsonl", "--wait")
+        assert said.returncode == 0
+        assert [json.loads(line)["outcome"] for line in said.stdout.splitlines()] == ["answered"] * 3
+
+
+async def test_a_worker_in_a_server_takes_runs_from_the_servers_own_store() -> None:
+    """A store in memory is in no other hands; a worker that opened its own would refuse it."""
+    settings = Settings(store="memory")
+    async with MemoryStore() as store:
+        dispatcher = make_dispatcher(store, settings)
+        await dispatcher.open()
+        working = asyncio.create_task(run_worker(Context(), settings, (store, dispatcher)))
+        while not (await dispatcher.depth(now=time.time())).workers and not working.done():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+        assert not working.done()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert await working is Ending.DRAINED
+        assert await store.runs() == (), "and leaves it open"
+        await dispatcher.close()
 
 
 def test_a_server_alone_ends_at_a_signal(folder: Folder) -> None:
