@@ -237,7 +237,10 @@ def _exhausted(run: Run) -> RunEnded | None:
             detail=f"{run.malformed} unusable turns in a row, the last: {problem}",
         )
     if len(run.steps) >= limits.max_steps:
-        return RunEnded(Outcome.OUT_OF_STEPS, code="OUT_OF_STEPS", detail=f"no answer after {len(run.steps)} steps")
+        last_word = f"; the last reply was unusable: {problem}" if problem is not None else ""
+        return RunEnded(
+            Outcome.OUT_OF_STEPS, code="OUT_OF_STEPS", detail=f"no answer after {len(run.steps)} steps{last_word}"
+        )
     if run.tool_errors >= limits.tool_errors:
         codes = ", ".join(observation.code or "?" for observation in last.observations) if last else ""
         return RunEnded(

@@ -173,6 +173,18 @@ def test_a_truncated_reply_gets_a_larger_budget_once_and_keeps_it() -> None:
     assert command(started(), cut, acts(2, SEARCH), observed("2.0")) == AskModel(16384)
 
 
+@pytest.mark.parametrize("problem", [Anomaly.TRUNCATED, Anomaly.EMPTY, Anomaly.MALFORMED])
+def test_out_of_steps_says_what_was_wrong_with_the_last_reply(problem: Anomaly) -> None:
+    """No step is left for another try: that is why it ends, and the reply is why there is no answer."""
+    limits = Limits(max_steps=2)
+    ended = recorded(started(limits=limits), acts(1, SEARCH), observed("1.0"), malformed(problem))
+    assert isinstance(ended, RunEnded)
+    assert (ended.outcome, ended.detail) == (
+        Outcome.OUT_OF_STEPS,
+        f"no answer after 2 steps; the last reply was unusable: {problem}",
+    )
+
+
 @pytest.mark.parametrize(
     ("problem", "outcome"),
     [
