@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Annotated, Any
@@ -24,10 +24,11 @@ from orchestrator.otel import tracing
 from orchestrator.settings import Settings
 from orchestrator.stores import Store
 from orchestrator.worker import Ending, Watchdog, Worker
+from orchestrator.worker.elsewhere import remember
 from orchestrator.worker.gauges import WorkerCollector
 from orchestrator.worker.queue import abilities, callback_key, open_queue, worker_rules
 from orchestrator.worker.schedule import read, scheduling
-from orchestrator.worker.tenants import metered, remember
+from orchestrator.worker.tenants import metered
 
 
 def worker(
@@ -77,7 +78,7 @@ async def run_worker(ctx: Context, settings: Settings, shared: tuple[Store, Disp
             models=metered(opened.models, settings, opened.clock),
             callback=lambda run, action_id: callback_token(key, run, action_id),
         )
-        await remember(ports.models, store)
+        budgets = await remember(ports.models, store)
         offered = ports.toolbox.specs
         working = Worker(dispatcher, ports, worker_rules(settings), has=abilities(settings, offered))
         dog = await stack.enter_async_context(Watchdog())
@@ -97,7 +98,10 @@ async def run_worker(ctx: Context, settings: Settings, shared: tuple[Store, Disp
         stack.enter_context(signals(working.stop))
         place = settings.store.rpartition("@")[2]
         ctx.err.print(f"worker {dispatcher.worker[:8]} takes runs from {place}; {url}/readyz", style="bold")
-        return await _both(working, scheduling(dispatcher, settings, Offered(ports.toolbox), ports.clock))
+        keeping = [scheduling(dispatcher, settings, Offered(ports.toolbox), ports.clock)]
+        if budgets is not None:
+            keeping.append(budgets.keep())
+        return await _beside(working, keeping)
 
 
 @asynccontextmanager
@@ -136,10 +140,11 @@ def problem(working: Worker, dog: Watchdog) -> str | None:
     return working.problem
 
 
-async def _both(working: Worker, keeping: Coroutine[Any, Any, None]) -> Ending:
-    """The worker, and the schedules as long as it works."""
+async def _beside(working: Worker, keeping: Sequence[Coroutine[Any, Any, None]]) -> Ending:
+    """The worker, and what is kept as long as it works: schedules, budgets, advice."""
     async with asyncio.TaskGroup() as group:
-        scheduler = group.create_task(keeping)
+        tasks = [group.create_task(each) for each in keeping]
         ending = await working.run()
-        scheduler.cancel()
+        for task in tasks:
+            task.cancel()
     return ending

@@ -1,32 +1,34 @@
 """The tenants' days: tokens and money reserved before each model call and settled after it, whatever became of it.
 
-A worker counts what it spends itself, and at its start what the traces say was spent today. Workers do not see each other's
-spending while they run: with n workers a tenant may overdraw by what the others spend until the next start.
+A worker counts what it spends itself; what others spend it reads from their traces, at its start and every few seconds
+(`elsewhere.py`, which says by how much a tenant may overdraw).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from orchestrator.core.decide import AskModel
 from orchestrator.core.events import ModelTurn
 from orchestrator.core.run import Run
 from orchestrator.model import Listen, Model, Models
 from orchestrator.policy import Allowance, Amount, Ledger, Price, actual, estimate
-from orchestrator.policy.budget import DAY
 from orchestrator.settings import Settings
-from orchestrator.stores import Store
 
 
 @dataclass(frozen=True, slots=True)
 class Metered:
-    """Models whose calls are paid from a Ledger. `prices` by the models' names in the settings."""
+    """Models whose calls are paid from a Ledger. `prices` by the models' names in the settings.
+
+    `own`: by run, the steps of budgeted tenants whose turns are booked here and were not yet met in the trace.
+    """
 
     models: Models
     ledger: Ledger
     prices: Mapping[str, Price]
     clock: Callable[[], float]
+    own: dict[str, set[int]] = field(default_factory=dict)
 
     def open(self, run: Run) -> Model:
         """The run's Model, metered."""
@@ -49,6 +51,8 @@ class _Metered:
         try:
             turn = await self.model.turn(run, ask, listen)
             spent = actual(turn.usage, meter.prices.get(turn.model))
+            if start.tenant in meter.ledger.allowances:
+                meter.own.setdefault(run.run_id, set()).add(run.step)
             return turn
         finally:
             meter.ledger.settle(reserved, spent)
@@ -65,26 +69,3 @@ def metered(models: Models, settings: Settings, clock: Callable[[], float]) -> M
         return models
     prices = {name: Price(**model.price.model_dump()) for name, model in settings.models.items() if model.price}
     return Metered(models, Ledger(allowances), prices, clock)
-
-
-async def remember(models: Models, store: Store) -> None:
-    """Book what the traces of budgeted tenants say was spent today, by other processes or before a restart."""
-    if not isinstance(models, Metered):
-        return
-    now = models.clock()
-    midnight = now // DAY * DAY
-    for tenant in models.ledger.allowances:
-        after = None
-        while page := await store.runs(tenant=tenant, since=midnight - DAY, after=after, limit=500):
-            for row in page:
-                if row.last_at >= midnight:
-                    models.ledger.spend(tenant, await _spent(store, row.run_id, midnight, models.prices), now)
-            after = page[-1].key
-
-
-async def _spent(store: Store, run_id: str, since: float, prices: Mapping[str, Price]) -> Amount:
-    total = Amount()
-    for entry in await store.read(run_id):
-        if entry.at >= since and isinstance(entry.event, ModelTurn):
-            total += actual(entry.event.usage, prices.get(entry.event.model))
-    return total
