@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from orchestrator.errors import ConfigError, Timeout
@@ -27,21 +28,25 @@ def timeout(seconds: float, target: str = "the callee") -> Policy:
             left = ask.deadline - now
             if left <= 0:
                 raise Timeout(DEADLINE, f"no time left to ask {target}: the run's deadline has passed")
-            short = left < seconds
-            late = (
-                Timeout(DEADLINE, f"{target} had not answered when the run's deadline passed ({left:.3g} s were left)")
-                if short
-                else Timeout("TIMEOUT", f"{target} did not answer within {seconds:g} s; what it did is not known")
-            )
-            return await within(call(ask), now + (left if short else seconds), late)
+            if left < seconds:
+                return await within(call(ask), ask.deadline, lambda: _no_time(target, left))
+            return await within(call(ask), now + seconds, lambda: _slow(target, seconds))
 
         return timed
 
     return policy
 
 
-async def within(work: Awaitable[T], until: float, late: Timeout) -> T:
-    """The result of `work`, or `late` once the loop's clock shows `until`. Neither timeout nor cancellation can be swallowed."""
+def _no_time(target: str, left: float) -> Timeout:
+    return Timeout(DEADLINE, f"{target} had not answered when the run's deadline passed ({left:.3g} s were left)")
+
+
+def _slow(target: str, seconds: float) -> Timeout:
+    return Timeout("TIMEOUT", f"{target} did not answer within {seconds:g} s; what it did is not known")
+
+
+async def within(work: Awaitable[T], until: float, late: Callable[[], Timeout]) -> T:
+    """The result of `work`, or the error that `late` makes once the loop's clock shows `until`. Neither timeout nor cancellation can be swallowed."""
     task = asyncio.current_task()
     cancels = task.cancelling() if task else 0
     try:
@@ -54,7 +59,7 @@ async def within(work: Awaitable[T], until: float, late: Timeout) -> T:
         if task and task.cancelling() > cancels:
             raise asyncio.CancelledError
         if scope.expired():
-            raise late
+            raise late()
     return result
 
 
@@ -68,7 +73,7 @@ async def paced(stream: AsyncIterator[T], first: float, between: float, target: 
     items, seconds, wait = 0, first, "to the first token"
     try:
         while True:
-            late = Timeout("TIMEOUT", f"{target} let {seconds:g} s pass {wait} (token {items + 1})")
+            late = partial(_silent, target, seconds, f"{wait} (token {items + 1})")
             item = await within(_next(stream), loop.time() + seconds, late)
             if isinstance(item, _End):
                 return
@@ -78,6 +83,10 @@ async def paced(stream: AsyncIterator[T], first: float, between: float, target: 
         close: Any = getattr(stream, "aclose", None)
         if close is not None:
             await close()
+
+
+def _silent(target: str, seconds: float, where: str) -> Timeout:
+    return Timeout("TIMEOUT", f"{target} let {seconds:g} s pass {where}")
 
 
 class _End:

@@ -21,7 +21,13 @@ from tests.bench import queue
 from tests.bench.database import fresh, postgres, server_cpu
 from tests.bench.loops import ours, raw
 
-PHASES = {"200": (200, 3, 5), "1000": (1000, 1, 5), "2000": (2000, 1, 5), "long": (1, 1, 200)}
+PHASES = {
+    "200": (200, 3, 5),
+    "200x20": (200, 1, 20),
+    "1000": (1000, 1, 5),
+    "2000": (2000, 1, 5),
+    "long": (1, 1, 200),
+}
 """Runs at once, rounds of them, tool steps of a run."""
 
 
@@ -110,7 +116,8 @@ def loops() -> list[str]:
             for loop in ("raw", "ours", "ours-stream", "ours-watched"):
                 rows[loop, phase] = in_its_own_process(loop, phase, url)
         for loop in ("raw", "ours"):
-            rows[loop, "long"] = in_its_own_process(loop, "long", url)
+            for phase in ("200x20", "long"):
+                rows[loop, phase] = in_its_own_process(loop, phase, url)
     with mock(compare=True) as url:
         in_its_own_process("ours", "long", url)
         report = httpx.post(f"{url}/report", content=b"").json()
@@ -119,7 +126,10 @@ def loops() -> list[str]:
         return rows[one, phase][figure] / rows[other, phase][figure]
 
     return [
-        *(f"cpu_per_step_ratio_{phase} = {ratio('cpu_us', phase, 'ours', 'raw'):.2f}" for phase in ("200", "1000")),
+        *(
+            f"cpu_per_step_ratio_{phase} = {ratio('cpu_us', phase, 'ours', 'raw'):.2f}"
+            for phase in ("200", "200x20", "1000")
+        ),
         f"cpu_per_step_ratio_200_streamed = {ratio('cpu_us', '200', 'ours-stream', 'raw'):.2f}",
         f"observers_cost_ratio = {ratio('cpu_us', '200', 'ours-watched', 'ours'):.2f}",
         f"steps_per_s_ratio_1000 = {ratio('steps_per_s', '1000', 'ours', 'raw'):.2f}",
