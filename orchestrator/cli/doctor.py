@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import platform
 import time
-from collections.abc import AsyncIterator
+from bisect import insort
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version as installed
+from math import ceil
 
 import typer
 
@@ -16,15 +19,18 @@ from orchestrator.cli.context import Context, context, say, say_json, spin
 from orchestrator.cli.exits import Exit
 from orchestrator.cli.run import AsJson
 from orchestrator.core.decide import AskModel
-from orchestrator.core.events import Entry, RunStarted
+from orchestrator.core.events import Entry, Observation, RunStarted
 from orchestrator.core.run import replay
-from orchestrator.core.spec import AgentSpec, Limits
+from orchestrator.core.spec import AgentSpec, Limits, ToolSpec
 from orchestrator.errors import CallError, OrchestratorError
+from orchestrator.metrics.slow import ADVICE, SHARE, slow
 from orchestrator.model import EndpointModels
 from orchestrator.settings import Settings, redacted
 
 PATIENCE = 30.0
 """Seconds that a probe of a model may take."""
+NEWEST = 200
+"""Runs whose tool calls are looked at."""
 
 config = typer.Typer(help="What the settings come to.", no_args_is_help=True)
 
@@ -72,7 +78,8 @@ async def _checks(ctx: Context) -> AsyncIterator[Check]:
         return
     yield Check("settings", ok=True, detail=f"{len(settings.agents)} agents, {len(settings.models)} models")
     yield await _store(settings)
-    for check in await _tools(settings):
+    specs, checks = await _tools(settings)
+    for check in (*checks, *await _slow(settings, specs)):
         yield check
     if not settings.models:
         yield Check("models", ok=False, detail="none: set OPENAI_BASE_URL and OPENAI_MODEL (or the ANTHROPIC_ ones)")
@@ -91,19 +98,38 @@ async def _store(settings: Settings) -> Check:
     return Check("store", ok=True, detail=f"{place}, newest run {newest[0].run_id if newest else 'none yet'}")
 
 
-async def _tools(settings: Settings) -> list[Check]:
-    """The tools, and what of the MCP servers is not there."""
+async def _tools(settings: Settings) -> tuple[tuple[ToolSpec, ...], list[Check]]:
+    """The tools; whether there are any, and what of the MCP servers is not there."""
     try:
         async with open_toolbox(settings) as toolbox:
             specs, absent = toolbox.specs, dict(toolbox.absent)
     except OrchestratorError as error:
-        return [Check("tools", ok=False, detail=str(error))]
+        return (), [Check("tools", ok=False, detail=str(error))]
     found = Check("tools", ok=bool(specs), detail=f"{len(specs)}: {', '.join(spec.name for spec in specs)}")
     unasked = tuple(f"mcp__{name}__" for name, server in settings.mcp.items() if server.tools == "*")
-    return [
+    return specs, [
         found,
         *(Check(name, name.startswith(unasked) and name not in unasked, why) for name, why in absent.items()),
     ]
+
+
+async def _slow(settings: Settings, specs: Sequence[ToolSpec]) -> list[Check]:
+    """Tools that hold runs up, by the newest runs of the store: advice, no fault."""
+    seconds: defaultdict[str, list[float]] = defaultdict(list)
+    try:
+        async with make_store(settings.store) as store:
+            for row in await store.runs(limit=NEWEST):
+                for entry in await store.read(row.run_id):
+                    if isinstance(entry.event, Observation) and entry.event.seconds:
+                        insort(seconds[entry.event.tool], entry.event.seconds)
+    except OrchestratorError:
+        seconds.clear()  # the check of the store has said it
+
+    def measured(tool: str) -> tuple[int, float]:
+        calls = seconds.get(tool, [])
+        return len(calls), calls[ceil(SHARE * len(calls)) - 1] if calls else 0.0
+
+    return [Check(f"slow: {each.tool}", ok=True, detail=f"{each.why}; {ADVICE}") for each in slow(specs, measured)]
 
 
 async def _model(models: EndpointModels, settings: Settings, name: str) -> Check:

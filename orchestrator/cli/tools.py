@@ -18,6 +18,7 @@ from orchestrator.cli.run import AsJson
 from orchestrator.core.events import Action
 from orchestrator.core.spec import Limits, ToolSpec
 from orchestrator.errors import ConfigError
+from orchestrator.metrics.slow import ADVICE, slow, unmeasured
 from orchestrator.show import plain
 from orchestrator.toolbox import Called
 from orchestrator.toolbox import Context as CallContext
@@ -42,6 +43,8 @@ def list_tools(typed: typer.Context, *, as_json: AsJson = False) -> None:
         first = next(iter(plain(spec.description).strip().splitlines()), "")
         table.add_row(Text(spec.name, "bold"), f"{spec.timeout:g} s", ", ".join(marks), Text(first))
     context(typed).out.print(table)
+    for each in slow(specs, unmeasured):
+        context(typed).err.print(f"slow: {each.tool}: {each.why}; {ADVICE}", style="yellow")
     for name, why in absent.items():
         context(typed).err.print(f"not here: {name}: {why}", style="yellow")
 

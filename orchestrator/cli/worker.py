@@ -24,6 +24,7 @@ from orchestrator.otel import tracing
 from orchestrator.settings import Settings
 from orchestrator.stores import Store
 from orchestrator.worker import Ending, Watchdog, Worker
+from orchestrator.worker.advice import advising
 from orchestrator.worker.elsewhere import remember
 from orchestrator.worker.gauges import WorkerCollector
 from orchestrator.worker.queue import abilities, callback_key, open_queue, worker_rules
@@ -98,7 +99,11 @@ async def run_worker(ctx: Context, settings: Settings, shared: tuple[Store, Disp
         stack.enter_context(signals(working.stop))
         place = settings.store.rpartition("@")[2]
         ctx.err.print(f"worker {dispatcher.worker[:8]} takes runs from {place}; {url}/readyz", style="bold")
-        keeping = [scheduling(dispatcher, settings, Offered(ports.toolbox), ports.clock)]
+        now_offered = Offered(ports.toolbox)
+        keeping = [
+            scheduling(dispatcher, settings, now_offered, ports.clock),
+            advising(now_offered, metrics.seconds_of),
+        ]
         if budgets is not None:
             keeping.append(budgets.keep())
         return await _beside(working, keeping)

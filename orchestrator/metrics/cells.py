@@ -61,6 +61,17 @@ class Spread:
         if seen is not None:
             self.last[at] = value, seen
 
+    def within(self, share: float) -> tuple[int, float]:
+        """How many samples there are, and the value that `share` of them stays within: as `histogram_quantile` has it, straight
+        lines inside the buckets."""
+        counts = tuple(self.counts)
+        wanted, under, lower = share * sum(counts), 0, 0.0
+        for bound, count in zip(self._bounds, counts, strict=False):
+            if count and under + count >= wanted:
+                return sum(counts), lower + (bound - lower) * (wanted - under) / count
+            under, lower = under + count, bound
+        return sum(counts), self._bounds[-1] if sum(counts) else 0.0
+
 
 class Cells(Collector):
     """The cells of these series by the values of their labels. `settle` is called before they are collected."""

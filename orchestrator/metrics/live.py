@@ -22,6 +22,7 @@ from orchestrator.core.spec import ToolSpec
 from orchestrator.metrics.cells import LONGEST_EXEMPLAR, Cells, Seen, Spread, Sum
 from orchestrator.metrics.expected import expected
 from orchestrator.metrics.incidents import Incidents
+from orchestrator.metrics.slow import SHARE
 from orchestrator.metrics.worst import Worst
 from orchestrator.settings import Settings
 
@@ -113,6 +114,12 @@ class Metrics:
             seen = run.run_id, run.start.labels, entry.at
         for sample in samples:
             self._cell(sample).add(sample.value, seen if sample.series in TELLING else None)
+
+    def seconds_of(self, tool: str) -> tuple[int, float]:
+        """How many calls of a tool were measured, and the seconds within which nearly all (SHARE) of them ended."""
+        self.settle()
+        cell = self._cells.cell("orchestrator_tool_seconds", {"tool": tool})
+        return cell.within(SHARE) if isinstance(cell, Spread) else (0, 0.0)
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """The registry as the `Accept` header wants it, and its content type; exemplars are in OpenMetrics only."""

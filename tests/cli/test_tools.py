@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from orchestrator.cli.exits import Exit
+from orchestrator.core.events import ActionStarted
+from orchestrator.stores.sqlite import SqliteStore
+from tests.build import acts, observed, spec, started
 from tests.cli.said import Call
 
 
@@ -58,6 +63,37 @@ def test_doctor_finds_everything_in_order(cli: Call) -> None:
         "tools": True,
         "model openai": True,
     }
+
+
+def test_doctor_advises_about_tools_that_hold_runs_up(cli: Call) -> None:
+    """Of the newest runs: twenty calls of nine seconds."""
+
+    async def write() -> None:
+        async with SqliteStore("var/orchestrator.db") as store:
+            first = started(spec("wikipedia_search"))
+            for number in range(20):
+                seen = replace(observed("1.0", tool="wikipedia_search"), seconds=9.0)
+                turn = acts(1, ("wikipedia_search", {"query": "x"}))
+                events = (first, turn, ActionStarted("1.0", "k"), seen)
+                await store.append(f"r{number}", 0, events, at=1000.0 + number)
+
+    cli("runs")
+    asyncio.run(write())
+    found = {each["check"]: each for each in cli("doctor", "--json").json()}
+    told = found["slow: wikipedia_search"]
+    assert told["ok"]
+    assert "over 9.0 s (of 20)" in told["detail"]
+    assert "pending(...)" in told["detail"]
+
+
+def test_the_list_of_tools_says_which_declare_to_be_slow(cli: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("slow.py").write_text(
+        "from orchestrator.tool import tool\n\n\n@tool(timeout=120.0)\nasync def report(q: str) -> str:\n"
+        '    """Reports."""\n    return q\n',
+        "utf-8",
+    )
+    monkeypatch.setenv("ORCHESTRATOR_TOOLS", '["slow.py"]')
+    assert "slow: report: it declares timeout=120" in cli("tools", "list").err
 
 
 def test_doctor_names_what_is_not(cli: Call) -> None:
