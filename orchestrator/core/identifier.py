@@ -37,12 +37,24 @@ _ENDS = ".:!?*_~"
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{12,}={0,2}")
 _SEPARATORS = re.compile(r"[^\w@./:]+|_")
+BLANKS = " \t\r\n\f\v"
+"""What the strict reading takes for a space. Another blank is a letter like any: in a file's name it makes another file."""
+_SPACES = re.compile(f"[{BLANKS}]+")
+_NO_CAPITALS = re.compile("([\u0130\u2126\u212a\u212b])")
+"""Characters whose lower case is another letter's: the Kelvin sign is no capital k."""
 _LONGEST_ENCODED = 8192
 
 
 def plain(text: str) -> str:
-    """The strict reading: case-folded, spaces collapsed, and nothing else undone."""
-    return " ".join(text.casefold().split())
+    """The strict reading: in lower case, spaces collapsed, and nothing else undone."""
+    return _SPACES.sub(" ", lower(text)).strip(" ")
+
+
+def lower(text: str) -> str:
+    """In lower case, and no more: no ligature, long s or sign becomes the letter that it looks like."""
+    if text.isascii() or _NO_CAPITALS.search(text) is None:
+        return text.lower()
+    return "".join(piece if at % 2 else piece.lower() for at, piece in enumerate(_NO_CAPITALS.split(text)))
 
 
 def written(text: str) -> str:
@@ -123,7 +135,7 @@ def canonical(kind: Sensitive, token: str) -> str:
     """One spelling for all strict spellings of the same thing. A path keeps its case: on most systems it matters."""
     match kind:
         case "email":
-            return token.removeprefix("mailto:").lower()
+            return lower(token.removeprefix("mailto:"))
         case "url":
             return _url(token)
         case "account":
@@ -134,7 +146,7 @@ def canonical(kind: Sensitive, token: str) -> str:
 
 def account(text: str) -> str:
     """An account, card or phone number: its letters and digits."""
-    return "".join(char for char in text if char.isalnum()).casefold()
+    return lower("".join(char for char in text if char.isalnum()))
 
 
 def _url(token: str) -> str:
@@ -143,7 +155,7 @@ def _url(token: str) -> str:
     rest = token[scheme.end() :] if scheme else token
     named = scheme[0].casefold().rstrip("/").rstrip(":") if scheme else ""
     end = next((at for at, char in enumerate(rest) if char in "/?#"), len(rest))
-    host, path = rest[:end].lower().rstrip("."), rest[end:]
+    host, path = lower(rest[:end]).rstrip("."), rest[end:]
     port = {"http": ":80", "https": ":443", "": ":80"}.get(named, "")
     host = host.removesuffix(port) if port else host
     head = "" if named in {"", "http", "https"} else f"{named}://"

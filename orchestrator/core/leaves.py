@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from orchestrator.core.named import counts
 from orchestrator.core.spec import Json, JsonObject
 
 
@@ -25,7 +26,13 @@ def leaves(given: JsonObject, schema: JsonObject) -> Iterator[tuple[str, str | f
             items = [option.get("items") for option in options]
             rest += [(f"{pointer}/{index}", inner, items) for index, inner in enumerate(value)]
         elif value is not None and value != "":
-            yield pointer, value, any(_declares(option, value) for option in options)
+            stands_for = counts(value, name_of(pointer))
+            yield pointer, value, any(_declares(option, value, bounded=not stands_for) for option in options)
+
+
+def name_of(pointer: str) -> str:
+    """The name of the argument that a value is given as: the last word of its pointer that is no index."""
+    return next((part for part in reversed(pointer.split("/")) if not part.isdigit()), "")
 
 
 def _options(schemas: Iterable[Any], root: JsonObject) -> list[Mapping[str, Any]]:
@@ -52,8 +59,9 @@ def _table(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _declares(schema: Mapping[str, Any], value: str | float | bool) -> bool:
-    """Is this value one that the operator wrote, or within bounds that he set on both sides?"""
+def _declares(schema: Mapping[str, Any], value: str | float | bool, *, bounded: bool) -> bool:
+    """Is this value one that the operator wrote, or, where it may be `bounded`, within bounds that he set on both sides? Bounds of
+    ids say how many things there are, not which one is meant."""
     enum = schema.get("enum")
     if isinstance(enum, Sequence) and value in enum:
         return True
@@ -62,6 +70,6 @@ def _declares(schema: Mapping[str, Any], value: str | float | bool) -> bool:
     if isinstance(value, bool):
         return schema.get("type") == "boolean"
     low, high = schema.get("minimum"), schema.get("maximum")
-    if isinstance(value, str) or not isinstance(low, int | float) or not isinstance(high, int | float):
+    if not bounded or isinstance(value, str) or not isinstance(low, int | float) or not isinstance(high, int | float):
         return False
     return low <= value <= high

@@ -22,7 +22,7 @@ _DEPTH = 6
 _WORD = re.compile(r"[^\W_]+")
 _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}\Z")
 _SHORTEST, _SHORTEST_WIDE = 4, 2
-_DIGITS = re.compile(r"#?\d{1,6}")
+_DIGITS = re.compile(r"#?[-+]?[\d,]{1,9}(?:\.0*)?")
 _PIECE = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![a-z])")
 _IDS = frozenset({"id", "ids", "no", "nr", "number", "num", "index", "key", "编号"})
 
@@ -46,7 +46,7 @@ def resolved(run: Run, said: Callable[[str], bool]) -> Mapping[tuple[str, str], 
 
 
 def counts(value: object, argument: str) -> bool:
-    """Is this a number that stands for a thing: digits in a text, or a number given as an id? A sum or a size stands for itself."""
+    """Is this a number that stands for a thing: a whole one in a text, or one given as an id? A sum or a size stands for itself."""
     if isinstance(value, str):
         return _DIGITS.fullmatch(value.strip()) is not None
     return not isinstance(value, bool) and isinstance(value, int | float) and not _IDS.isdisjoint(_words(argument))

@@ -8,14 +8,14 @@ only when a rule asks for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Literal
 
 from orchestrator.core.clean.strip import strip
-from orchestrator.core.events import Action
+from orchestrator.core.events import Action, Actions
 from orchestrator.core.provenance import Argument, Sources, performed
 from orchestrator.core.run import Run
 from orchestrator.core.spec import JsonObject, Role, Rule, Source, ToolSpec
@@ -61,9 +61,13 @@ class _Judged:
         self._run, self._action, self._spec = run, action, spec
 
     @cached_property
+    def _sources(self) -> Sources:
+        return Sources.of(self._run)
+
+    @cached_property
     def arguments(self) -> tuple[Argument, ...]:
         """All of them."""
-        return Sources.of(self._run).arguments(self._action.input, self._spec)
+        return self._sources.arguments(self._action.input, self._spec)
 
     @cached_property
     def governing(self) -> tuple[Argument, ...]:
@@ -77,15 +81,22 @@ class _Judged:
         """Was this call made before, details aside, for all we know with success? What the user wrote once he asked for once."""
         this = self._essence(self._action.input)
         return any(
-            action.tool == self._action.tool and self._essence(action.input) == this
-            for step in self._run.steps
-            if any(seen.tool == self._action.tool for seen in step.observations)
-            for action in performed(step)
+            action.tool == self._action.tool and self._essence(action.input) == this for action in self._before()
         )
 
-    def _essence(self, given: JsonObject) -> JsonObject:
+    def _before(self) -> Iterator[Action]:
+        """What was performed in closed steps, and what the open turn proposes earlier than this."""
+        for step in self._run.steps:
+            if any(seen.tool == self._action.tool for seen in step.observations):
+                yield from performed(step)
+        intent = self._run.turn.intent if self._run.turn is not None else None
+        if isinstance(intent, Actions):
+            yield from intent.actions[: int(self._action.id.partition(".")[2])]
+
+    def _essence(self, given: JsonObject) -> frozenset[str]:
         roles = self._spec.roles
-        return {name: value for name, value in given.items() if roles.get(name) not in {"detail", "content"}}
+        governs = {name: value for name, value in given.items() if roles.get(name) not in {"detail", "content"}}
+        return self._sources.essence(governs, self._spec)
 
 
 def _excused(argument: Argument, role: Role | None, *, writes: bool) -> bool:

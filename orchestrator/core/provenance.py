@@ -14,17 +14,18 @@ from functools import cached_property
 from itertools import islice
 
 from orchestrator.core.events import Action, Actions, ModelTurn
-from orchestrator.core.identifier import host_of, identifiers, loose, undone, written
-from orchestrator.core.leaves import leaves
+from orchestrator.core.identifier import account, host_of, identifiers, loose, undone, written
+from orchestrator.core.leaves import leaves, name_of
 from orchestrator.core.named import counts, resolved, shown
 from orchestrator.core.run import Run, Step
 from orchestrator.core.spec import Json, JsonObject, Sensitive, Source, ToolSpec
-from orchestrator.core.wording import Words
+from orchestrator.core.wording import essence, words
 
 _MOST = 64
 """Parts of one argument that are looked for in what the tools said. More would only name more tools: none makes it the user's."""
 
 _LINE = 24
+_PIECE = re.compile(r"[^\s<>()\[\]{}\"'`,;|，。；：、！？（）]+")
 _WIDEST = 2048  # bits: Python writes no longer integers in decimal
 _PERHAPS = frozenset({"OUTCOME_UNKNOWN", "TOOL_TIMEOUT"})
 
@@ -56,8 +57,8 @@ class Sources:
     """What stood in the prompt of a run, by who said it: the user's words first, then everything in order of appearance."""
 
     def __init__(self, user: Iterable[str], operator: str, said: Iterable[Said]) -> None:
-        self._user = Words("\n".join(map(written, user)))
-        self._operator = Words(written(operator))
+        self._user = words("\n".join(map(written, user)))
+        self._operator = words(written(operator))
         self._said = said
         self._run = Run()
 
@@ -94,10 +95,20 @@ class Sources:
             declared or self.given(_shown(value)) is not None for _, value, declared in leaves(given, spec.schema)
         )
 
+    def essence(self, given: JsonObject, spec: ToolSpec) -> frozenset[str]:
+        """What a call says, however it is spelled or arranged; constants that the operator declared say nothing."""
+        own = spec.trusted or not spec.foreign
+        return frozenset(
+            said
+            for _, value, declared in leaves(given, spec.schema)
+            if not (declared and own and self.given(_shown(value)) != "user")
+            for said in essence(_shown(value))
+        )
+
     def _judged(self, pointer: str, value: str | float | bool, declared: bool, spec: ToolSpec) -> Argument:
         text = _shown(value)
         kinds = frozenset(kind for reading in (text, *undone(text)) for kind, _ in identifiers(reading))
-        name = next((part for part in reversed(pointer.split("/")) if not part.isdigit()), "")
+        name = name_of(pointer)
         own = self.given(text)
         if own is not None and (not counts(value, name) or own == "operator" or self._user.calls(value, name)):
             return Argument(pointer, text, own, kinds)
@@ -150,9 +161,23 @@ def _typed(run: Run) -> Iterator[str]:
     """What people typed in edits, those of the open step too: the values that the model had not proposed."""
     open_step = () if run.turn is None else ((run.turn, run.pending if run.decided else ()),)
     for turn, edits in (*((step.turn, step.edited) for step in run.steps if step.edited), *open_step):
-        before = {action.id: set(map(str, _flat(action.input))) for action in _actions(turn)} if edits else {}
+        before = {action.id: tuple(map(str, _flat(action.input))) for action in _actions(turn)} if edits else {}
         for edited in edits:
-            yield from (text for text in map(str, _flat(edited.input)) if text not in before.get(edited.id, ()))
+            yield from _new(tuple(map(str, _flat(edited.input))), before.get(edited.id, ()))
+
+
+def _new(after: Iterable[str], before: Iterable[str]) -> Iterator[str]:
+    """What stands in these texts and did not in those, in the pieces that lie between words that did."""
+    known = frozenset(account(word) for text in before for word in _PIECE.findall(text))
+    for text in after:
+        piece: list[str] = []
+        for word in _PIECE.findall(text):
+            if account(word) in known:
+                yield " ".join(piece)
+                piece.clear()
+            else:
+                piece.append(word)
+        yield " ".join(piece)
 
 
 def _flat(value: Json) -> Iterator[str | float]:
@@ -195,11 +220,16 @@ def _said(run: Run, own: Sources) -> Iterator[Said]:
     for step in run.steps:
         inputs = {action.id: action.input for action in (*_actions(step.turn), *step.edited)}
         tools = [specs.get(seen.tool) for seen in step.observations]
+        writes = [spec is not None and spec.does != "read" for spec in tools]
         believed = [
-            spec is None or (spec.trusted and not (outside and (wrote or not own.asked(inputs.get(seen.id, {}), spec))))
-            for spec, seen in zip(tools, step.observations, strict=True)
+            spec is None
+            or (
+                spec.trusted
+                and not (outside and (wrote or sum(writes) > its or not own.asked(inputs.get(seen.id, {}), spec)))
+            )
+            for spec, seen, its in zip(tools, step.observations, writes, strict=True)
         ]
         for seen, fine in zip(step.observations, believed, strict=True):
             yield Said("trusted" if fine else "untrusted", seen.tool, "\n".join((seen.content, *seen.facts.values())))
-        wrote = wrote or (outside and any(spec is not None and spec.does != "read" for spec in tools))
+        wrote = wrote or (outside and any(writes))
         outside = outside or not all(believed)

@@ -5,10 +5,11 @@ another word, another host in the same address, or a name with something hidden 
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from orchestrator.core.form import fills, forms
 from orchestrator.core.identifier import (
+    BLANKS,
     account,
     canonical,
     host_of,
@@ -31,7 +32,14 @@ _SOFT = frozenset(".:-,'’?$")
 _SIGILS = frozenset("#@")
 _FIGURE = re.compile(r"[-+]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?")
 _LONGEST_NUMBER = 40
-_NAMED = re.compile(r"[^\W\d_]?[^<>@\d\r\n:/\\]{0,60}<([^<>\s]{1,320})>")
+_NAMED = re.compile(r"([^\W\d_]?[^<>@\d\r\n:/\\]{0,60})<([^<>\s]{1,320})>")
+_ACCOUNT_DIGITS = 7
+
+
+@lru_cache(maxsize=64)
+def words(text: str) -> Words:
+    """The Words of a text. Remembered: every Action of a run is held against the same request."""
+    return Words(text)
 
 
 class Words:
@@ -65,16 +73,16 @@ class Words:
 
     def hold(self, value: str) -> bool:
         """Does this very value stand here, as a word or words of its own and not as a piece of another?"""
-        value = value.strip()
+        value = value.strip(BLANKS)
         if not value:
             return False
         kinds = list(kinds_of(value))
         if kinds:
             return any((kind, canonical(kind, value)) in self._pointed for kind in kinds)
         if named := _NAMED.fullmatch(value):
-            return self.hold(named[1])
+            return self.hold(named[2]) and all(word in plain(named[2]) or self.hold(word) for word in _names(named[1]))
         number = _number(value)
-        if number is not None and len(account(value)) < 7:
+        if number is not None and len(account(value)) < _ACCOUNT_DIGITS:
             return number in self._numbers
         return self._stands(plain(value)) or self._lists(value) or ("account", account(value)) in self._pointed
 
@@ -88,8 +96,8 @@ class Words:
 
     def _lists(self, value: str) -> bool:
         """A list of addresses or accounts in one text, each of which stands here."""
-        words = [word for word in re.split(r"[\s,;，；、]+", value) if word]
-        return len(words) > 1 and all(any(True for _ in kinds_of(word)) and self.hold(word) for word in words)
+        words = _listed(value)
+        return bool(words) and all(map(self.hold, words))
 
     def _stands(self, needle: str) -> bool:
         at = self._plain.find(needle)
@@ -98,6 +106,34 @@ class Words:
                 return True
             at = self._plain.find(needle, at + len(needle))
         return False
+
+
+@lru_cache(maxsize=1024)
+def essence(value: str) -> tuple[str, ...]:
+    """What a value says, however it is spelled: whatever `hold` takes for the same is one here; of a list each on its own."""
+    value = value.strip(BLANKS)
+    if named := _NAMED.fullmatch(value):
+        value = named[2]
+    number = _number(value)
+    if listed := _listed(value):
+        return tuple(said for word in listed for said in essence(word))
+    kind = next(kinds_of(value), None)
+    if kind is not None and kind != "path":
+        return (canonical(kind, value),)
+    if number is not None and len(account(value)) < _ACCOUNT_DIGITS:
+        return (f"{number:.12g}",)
+    return (account(value) or plain(value),)
+
+
+def _listed(value: str) -> list[str]:
+    """The words of a list of addresses or the like; none where it is no such list."""
+    words = [word for word in re.split(r"[\s,;，；、]+", value) if word]
+    return words if len(words) > 1 and all(any(True for _ in kinds_of(word)) for word in words) else []
+
+
+def _names(text: str) -> list[str]:
+    """The words of a name."""
+    return re.findall(r"[^\W_]+", plain(text))
 
 
 def _free(text: str, start: int, end: int) -> bool:
