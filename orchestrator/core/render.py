@@ -150,7 +150,7 @@ def _told(agent: AgentSpec, intent: Malformed) -> str:
         intent.detail.split()
     )  # it may quote a name that the model wrote: no line of it may begin like ours
     if agent.language == "zh" and (known := _PROBLEMS_ZH.get(intent.problem)) is not None:
-        said = f"{known}：{intent.detail}" if intent.problem in _SPECIFIC else f"{known}。"
+        said = f"{known}：{said}" if intent.problem in _SPECIFIC else f"{known}。"
     return text.nudge(said, agent.language) if agent.protocol == "text" else said
 
 

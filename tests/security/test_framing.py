@@ -136,13 +136,14 @@ def test_what_is_known_so_far_is_foreign_text_and_stands_in_a_frame(
     assert sent(run, wire).body.lower().count(BOUNDARY.encode()) % 2 == 0
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
 @BOTH
 @given(name=texts)
 def test_a_name_that_the_model_was_talked_into_is_quoted_on_one_line_by_the_host(
-    protocol: Protocol, wire: Dialect, name: str
+    protocol: Protocol, wire: Dialect, language: Language, name: str
 ) -> None:
     told = Malformed(Anomaly.MALFORMED, f"The call of {name} could not be read.")
-    run = run_of(started(protocol), ModelTurn("", told))
+    run = run_of(started(protocol, language=language), ModelTurn("", told))
     note = sent(run, wire).messages[-1][1][0]
     assert "\n" not in note
     assert BOUNDARY not in note.lower()
