@@ -17,10 +17,12 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
 
+from orchestrator.core.arguments import too_deep
 from orchestrator.core.clean import Rules as Cleaning
 from orchestrator.core.clean import hidden, hide
 from orchestrator.core.events import Decision, Event
 from orchestrator.core.permission import POLICY
+from orchestrator.core.repair import MAX_DEPTH
 from orchestrator.core.run import Run, replay
 from orchestrator.core.spec import JsonObject
 from orchestrator.dispatch import Dispatcher
@@ -96,6 +98,8 @@ class Inbox:
             raise NotTaken(
                 "BAD_RESULT", f"{verdict} with input={input!r}: an edit brings the new input, and nothing else does"
             )
+        if input is not None and too_deep(input):
+            raise NotTaken("BAD_RESULT", f"the input is nested deeper than {MAX_DEPTH} levels: no tool takes that")
 
         def word(run: Run) -> Event:
             waiting = run.waiting.get(action_id)

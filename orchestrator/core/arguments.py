@@ -181,7 +181,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant, 
 
 def _checked(value: Json, text: str, *, repaired: bool) -> Arguments:
     """The value as arguments, unless it could not be stored: too deep, or half a character."""
-    if text.count("{") + text.count("[") > MAX_DEPTH and _too_deep(value):
+    if text.count("{") + text.count("[") > MAX_DEPTH and too_deep(value):
         raise Refused(f"the JSON is nested deeper than {MAX_DEPTH} levels")
     if ("\\u" in text or _SURROGATE.search(text)) and _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
         raise Refused("a string holds half a character (an unpaired surrogate escape)")
@@ -190,7 +190,8 @@ def _checked(value: Json, text: str, *, repaired: bool) -> Arguments:
     return Arguments(value, repaired=repaired)
 
 
-def _too_deep(value: Json) -> bool:
+def too_deep(value: Json) -> bool:
+    """Is it nested deeper than MAX_DEPTH levels? Then not every reader of a Trace could read it."""
     level: list[Json] = [value]
     for _ in range(MAX_DEPTH + 1):
         inner: list[Json] = []

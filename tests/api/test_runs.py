@@ -134,6 +134,16 @@ async def test_whatever_a_model_wrote_is_json_on_the_wire(api: Place) -> None:
     assert waiting[0]["input"] == {"half": "?", "nan": None, "big": 10**30}
 
 
+async def test_an_edit_is_no_deeper_than_what_a_model_may_write(api: Place) -> None:
+    await api.run("r", acts(1, ("pay", {"n": 1})), Waiting("1.0", NOW + 1e6, "approval"))
+    deep = '{"n":' * 900 + "1" + "}" * 900
+    async with api.client(**{"content-type": "application/json"}) as http:
+        edited = await http.post("/v1/runs/r/actions/1.0/edit", content=f'{{"input":{deep}}}')
+    assert edited.status_code == 422
+    assert "nested deeper than 64 levels" in edited.json()["detail"]
+    assert len(await api.store.read("r")) == 3
+
+
 async def test_a_person_approves_edits_and_refuses(api: Place) -> None:
     turn = acts(1, *[("pay", {"n": n}) for n in range(3)])
     await api.run("r", turn, *[Waiting(f"1.{n}", NOW + 1e6, "approval") for n in range(3)])
