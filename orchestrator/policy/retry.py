@@ -67,7 +67,8 @@ ONCE = RetryRules(attempts=1)
 class RetryBudget:
     """Retries of one endpoint, all runs together: `ratio` of its calls, and `floor` a minute besides.
 
-    A token bucket (Finagle's and gRPC's remedy): an outage costs the callee a tenth more calls, not four times as many.
+    A token bucket (Finagle's and gRPC's remedy): an outage costs the callee a tenth more calls, not four times as many. A retry
+    that succeeds is paid back, so those who waited for the budget follow each other once the callee is well.
     """
 
     def __init__(self, ratio: float = 0.1, floor: float = 10.0) -> None:
@@ -89,6 +90,10 @@ class RetryBudget:
             return False
         self._balance -= 1
         return True
+
+    def repaid(self) -> None:
+        """A retry that was paid for succeeded: it was no part of an outage, and the next one may follow."""
+        self._balance = min(self._most, self._balance + 1)
 
     def short(self, now: float) -> float:
         """Seconds until a retry can be paid for, if nobody else spends and nobody calls; 0.0 when it can now."""
@@ -161,8 +166,8 @@ def _may_pass(error: BaseException | None, rules: RetryRules) -> bool:
 class _Tries(Generic[I, O]):
     """The tries of one call after the first; `sent` counts what reached the callee.
 
-    `error` is what the last try failed with, `unpaid` whether the budget has still to pay for the next one. What waits for
-    the breaker is not paid for: while it is barred it sends probes only, and once it is closed the callee is back.
+    `error` is what the last try failed with, `unpaid` whether the budget has still to pay for the next one, `paid` whether it
+    did. What waits for the breaker is not paid for: while it is barred it sends probes only, and once closed the callee is back.
     """
 
     call: Call[Ask[I], O]
@@ -178,6 +183,7 @@ class _Tries(Generic[I, O]):
     sent: int = 0
     floor: float = 0.0
     unpaid: bool = False
+    paid: bool = False
     again: bool = False
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
@@ -205,12 +211,15 @@ class _Tries(Generic[I, O]):
         self.ask.void()
         started = self.loop.time()
         try:
-            return await self.call(self.ask)
+            result = await self.call(self.ask)
         except CallError as error:
             if error.code != CIRCUIT_OPEN or self.ask.attempts[-1].code != CIRCUIT_OPEN:  # a wait is recorded once
                 failed(self.ask, self.target, error, started)
             self.count(error)
             raise
+        if self.paid and self.budget is not None:
+            self.budget.repaid()
+        return result
 
     def count(self, error: CallError) -> None:
         self.error = error
@@ -218,8 +227,11 @@ class _Tries(Generic[I, O]):
 
     def pays(self) -> bool:
         """May another try be made as far as the budget goes? If so it is paid for, or it is the breaker's to hold back."""
-        patient = self.rules.waits_for_breaker and (isinstance(self.error, CircuitOpen) or self.barred())
-        return self.budget is None or patient or self.budget.spend(self.loop.time())
+        free = self.budget is None or (
+            self.rules.waits_for_breaker and (isinstance(self.error, CircuitOpen) or self.barred())
+        )
+        self.paid = not free and self.budget is not None and self.budget.spend(self.loop.time())
+        return free or self.paid
 
     def may_pass(self, state: RetryCallState) -> bool:
         return state.outcome is not None and _may_pass(state.outcome.exception(), self.rules)

@@ -201,15 +201,16 @@ async def test_a_model_without_a_stand_in_waits_for_its_breaker() -> None:
 
 @pytest.mark.virtual
 async def test_without_a_stand_in_a_spent_budget_is_waited_for() -> None:
-    """A hundred are refused at once; nobody gives up, and no try is made before it is paid for."""
-    budget, told = RetryBudget(ratio=0, floor=60), list[Incident]()
-    callee = Callee([busy() for _ in range(100)])
-    rules = RetryRules(total=300, waits_for_breaker=True)
-    call = layered(callee, retry(rules, budget=budget, observe=told.append))
-    assert await asyncio.gather(*(call(Ask("x")) for _ in range(100))) == ["x"] * 100
-    again = callee.at[100:]
-    assert len(again) == 100
-    assert all(number <= 60 + at for number, at in enumerate(again, 1))
+    """A hundred are refused for half a minute, without a breaker: no try is made before it is paid for, and nobody gives up.
+    Once the callee is well each success pays for the next one."""
+    told = list[Incident]()
+    callee = Callee(does=lambda: busy() if now() < 30 else "back")
+    rules = RetryRules(attempts=20, waits_for_breaker=True)
+    call = layered(callee, retry(rules, budget=RetryBudget(ratio=0, floor=10), observe=told.append))
+    assert await asyncio.gather(*(call(Ask("x")) for _ in range(100))) == ["back"] * 100
+    during = sum(at < 30 for at in callee.at)
+    assert 100 < during <= 100 + 10 + 5
+    assert len(callee.at) == during + 100
     assert not [each for each in told if isinstance(each, RetriesEnded)]
 
 
@@ -252,10 +253,14 @@ def test_a_retry_budget_never_pays_more_than_it_earned(
     budget, calls, paid, at = RetryBudget(ratio, floor), 0, 0, 0.0
     for many, later in steps:
         at += later
-        for _ in range(many):
+        for number in range(many):
             budget.called()
             calls += 1
-            paid += budget.spend(at)
+            spent = budget.spend(at)
+            paid += spent
+            if spent and number % 3 == 0:  # it succeeded
+                budget.repaid()
+                paid -= 1
         assert paid <= max(floor, 1) + ratio * calls + floor * at / 60 + 1e-6
 
 
