@@ -142,9 +142,10 @@ def without(text: str, word: str, instead: str) -> str:
 def _without_tokens(text: str, folded: str) -> tuple[str, str]:
     if "<" in folded:
         text, folded = _bracketed(text, folded, _TOKEN)
+    called = "[" in folded and "functools[" in folded
     if "[" in folded:
         text, folded = _bracketed(text, folded, _BRACKETS)
-    if "✿" in folded or "functools[" in folded:
+    if called or "✿" in folded:
         text, folded = _bracketed(text, folded, _WORDS_AS_TOKENS)
     if "observation" in folded:
         text, folded = _bracketed(text, folded, _END, whole=True)
@@ -155,7 +156,7 @@ def _without_labels(text: str, folded: str) -> str:
     """Labels at the start of a line, behind any Markdown or number."""
     pattern = _ASCII_LABEL if folded.isascii() else _LABEL
     text, folded = _bracketed("\n" + text, "\n" + folded, pattern, group=1, whole=True)
-    if "finish" in folded:
+    if ("[" in folded or "(" in folded) and "finish" in folded:
         text, folded = _bracketed(text, folded, _FINISH, group=1, whole=True)
     if "\ufffd" in text:
         text = "\n".join(map(_unbroken, text.split("\n")))
