@@ -6,6 +6,7 @@ import base64
 import html
 import io
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -97,6 +98,34 @@ def test_a_secret_is_found_in_every_spelling(
     text = hide(f"{before}\n{spelled(secret)} {after}", SECRETS)
     assert MASK in text
     assert not [piece for piece in traces_of(secret) if piece in text]
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize("size", [0, 7, 30, 55, 76])
+def test_a_secret_that_lies_across_lines_of_base64_is_found(size: int, secret: str) -> None:
+    wrapped = base64.encodebytes(b"x" * size + secret.encode() + b"y" * 60).decode()
+    for text in (
+        wrapped,
+        wrapped.replace("\n", "\r\n"),
+        json.dumps(wrapped),
+        f"{wrapped} {quote(quote(secret, safe=''))}",
+    ):
+        found = hide(text, SECRETS)
+        assert MASK in found
+        whole = found.replace("\r", "").replace("\n", "").replace("\\r", "").replace("\\n", "")
+        assert not [piece for piece in traces_of(secret) if piece in whole]
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_an_escape_that_need_not_be_hides_nothing(secret: str) -> None:
+    ways = ("\\u{:04x}", "\\\\u{:04X}", "&#{};", "&#x{:x};", "&#0{}")
+    for way in ways:
+        every = "".join(way.format(ord(each)) for each in secret)
+        one = secret[:3] + way.format(ord(secret[3])) + secret[4:]
+        for text in (every, one, f'{{"a": "{every}", "b": "{one}"}}'):
+            found = hide(text, SECRETS)
+            assert MASK in found
+            assert html.unescape(re.sub(r"\\+u(\w{4})", lambda each: chr(int(each[1], 16)), found)).count(secret) == 0
 
 
 @given(text=st.text(), secrets=st.lists(st.text(min_size=1), max_size=4).map(tuple))

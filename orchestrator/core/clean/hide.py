@@ -1,9 +1,9 @@
 """The configured secrets, in every spelling in which they travel: found in any text, and replaced.
 
 A secret is looked for as it is, escaped as in JSON and in HTML, percent-encoded, in hex, and in base64 wherever it may begin in
-what was encoded (so `Basic` credentials hold it too). The spellings are worked out once for a set of secrets. Most of them are
-one long run of base64's letters: those are looked for only in a text that has so long a run. A text without any costs next to
-nothing.
+what was encoded, also across the ends of lines (so `Basic` credentials and what `base64 FILE` prints hold it too). The spellings
+are worked out once for a set of secrets. Most of them are one long run of base64's letters: those are looked for only in a text
+that has so long a run. A text without any costs next to nothing.
 """
 
 from __future__ import annotations
@@ -24,6 +24,12 @@ SHORTEST = 4
 """Characters of the shortest secret that is looked for: a shorter one would hit words."""
 
 _RUN = 12
+_LINE = 60  # characters of the shortest line in which base64 and hex are wrapped
+_WRAPPED = b"a" * _LINE + b" "
+_WRAP = re.compile(rf"(?<=[A-Za-z0-9+/=_-]{{{_LINE}}})(?:\r?\n|\\r\\n|\\n)(?=[A-Za-z0-9+/=_-])")
+_ESCAPE = re.compile(
+    r"\\{1,8}(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2}))|&#[xX]0{0,5}([0-9A-Fa-f]{1,5});?|&#0{0,5}([0-9]{1,6});?"
+)
 
 
 def _table(signs: str) -> bytes:
@@ -44,29 +50,33 @@ def letters(text: str) -> bytes:
 class Net:
     """A set of secrets. `values` are looked for in any text, an `escaped` spelling where its sign is, `runs` (by length, the
     shortest first: spellings that are one run of base64's letters) where there is a run of that length; `all` is the longest first.
-    `percent` are regular expressions: each character as it is or percent-encoded.
+    `disguised` are regular expressions: each character as it is, percent-encoded or escaped.
     """
 
     values: tuple[str, ...]
     escaped: tuple[tuple[str, str], ...]
     runs: tuple[tuple[bytes, tuple[str, ...]], ...]
     all: tuple[str, ...]
-    percent: tuple[str, ...]
+    disguised: tuple[str, ...]
 
     def holds(self, text: str) -> bool:
         """Is one of them in the text, in any spelling?"""
-        return self._plainly(text) or ("%" in text and any(map(self._plainly, _unquoted(text))))
+        return self._plainly(text) or self._disguised(text)
 
     def hide(self, text: str, shape: bytes | None = None) -> str:
         """The text without them. `shape`: the text's `letters`, where somebody has them."""
         if self._plainly(text, shape):
             text = self._replaced(text)
-        if "%" in text and any(map(self._plainly, _unquoted(text))):
-            for pattern in self.percent:
+        if self._disguised(text):
+            for pattern in self.disguised:
                 text = re.sub(pattern, MASK, text)
-            for plain in _unquoted(text):  # one in two layers of encoding: those of the rest of the text go with it
-                text = self._replaced(plain) if self._plainly(plain) else text
+            for undone in _UNDONE:  # one in two layers of encoding: those of the rest of the text go with it
+                plain = undone(text)
+                text = self._replaced(plain) if plain is not text and self._plainly(plain) else text
         return text
+
+    def _disguised(self, text: str) -> bool:
+        return any(plain is not text and self._plainly(plain) for plain in (undone(text) for undone in _UNDONE))
 
     def _plainly(self, text: str, shape: bytes | None = None) -> bool:
         for value in self.values:
@@ -106,7 +116,7 @@ def net(secrets: tuple[str, ...]) -> Net:
         tuple(sorted(escaped)),
         tuple((b"a" * length, tuple(group)) for length, group in groupby(runs, len)),
         tuple(sorted(every, key=lambda each: (-len(each), each))),
-        tuple(_percent(each) for each in sorted(kept, key=len, reverse=True)),
+        tuple(_disguised(each) for each in sorted(kept, key=len, reverse=True)),
     )
 
 
@@ -170,14 +180,38 @@ def _is_run(spelling: str) -> bool:
     return len(spelling) >= _RUN and spelling.encode("utf-8", "replace").translate(_IN_RUN) == b"a" * len(spelling)
 
 
-def _percent(secret: str) -> str:
+def _disguised(secret: str) -> str:
     pieces = []
     for char in secret:
+        code = ord(char)
         encoded = "".join(f"%{byte:02X}" for byte in char.encode("utf-8", "surrogatepass"))
-        pieces.append(f"(?:{re.escape(char)}|(?i:{encoded}){'|[+]' if char == ' ' else ''})")
+        escaped = rf"|\\{{1,8}}(?i:u{code:04X}|x{code:02X})|&#(?i:x0{{0,5}}{code:X}|0{{0,5}}{code});?"
+        pieces.append(f"(?:{re.escape(char)}|(?i:{encoded}){escaped}{'|[+]' if char == ' ' else ''})")
     return "".join(pieces)
 
 
-def _unquoted(text: str) -> tuple[str, ...]:
-    """The text without its percent signs; also with blanks for plus signs, where it has such."""
-    return (unquote(text), unquote_plus(text)) if "+" in text else (unquote(text),)
+def _unquoted(text: str) -> str:
+    return unquote(text) if "%" in text else text
+
+
+def _unquoted_form(text: str) -> str:
+    return unquote_plus(text) if "%" in text and "+" in text else text
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(_meant, text) if "\\u00" in text or "\\x" in text or "&#" in text else text
+
+
+def _meant(found: re.Match[str]) -> str:
+    digits = found[1] or found[2] or found[3]
+    char = chr(int(digits, 16) if digits else int(found[4]))
+    return found[0] if "\ud800" <= char <= "\udfff" else char
+
+
+def _unwrapped(text: str) -> str:
+    """Lines of base64 or hex put together."""
+    return _WRAP.sub("", text) if _WRAPPED in text.encode("utf-8", "replace").translate(_IN_RUN) else text
+
+
+_UNDONE = (_unquoted, _unquoted_form, _unescaped, _unwrapped)
+"""Each takes one disguise off, and gives the very same text where it wears none."""
