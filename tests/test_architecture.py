@@ -47,6 +47,7 @@ BROAD_EXCEPTS: frozenset[str] = frozenset(
     {
         "orchestrator.api.mcp:call",
         "orchestrator.mcp.connection:run",
+        "orchestrator.stores.readers:_read",
         "orchestrator.stores.writer:_commit",
         "orchestrator.stores.writer:_one",
         "orchestrator.tool.threads:_serve",

@@ -3,11 +3,8 @@
 # ruff: noqa: D102  Store says what each method does
 from __future__ import annotations
 
-import asyncio
 import sqlite3
-import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,17 +14,15 @@ from orchestrator.errors import StoreError
 from orchestrator.stores import Statement, Store
 from orchestrator.stores.batch import Append, check_run_id, prepare, settle
 from orchestrator.stores.evidence import Evidence, evidence, stored_body
-from orchestrator.stores.file import SQL, connect, failure
+from orchestrator.stores.file import SQL
 from orchestrator.stores.follow import Bell, tail
+from orchestrator.stores.readers import Readers
 from orchestrator.stores.record import load
 from orchestrator.stores.row import Ended, RunRow
 from orchestrator.stores.script import listing, run_row
 from orchestrator.stores.writer import Job, Work, Writer
 
 T = TypeVar("T")
-
-READERS = 2
-"""Threads that read. Reading never blocks the writer, nor the writer reading (WAL)."""
 
 ALL = -1
 PURGE_BATCH = 100
@@ -45,16 +40,14 @@ class SqliteStore(Store):
         self._chain = Chain(key)
         self._busy, self._look = busy, look
         self._writer: Writer | None = None
-        self._readers: ThreadPoolExecutor | None = None
-        self._local = threading.local()
-        self._connections: list[sqlite3.Connection] = []
+        self._readers: Readers | None = None
         self._bell = Bell()
 
     async def open(self) -> None:
         if self._writer:
             return
         self._writer = Writer(self.path, self._busy, self._chain, self._settled)
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix=f"reader of {self.path.name}")
+        self._readers = Readers(self.path, self._busy)
         try:
             await self.transaction(lambda _: None)
         except BaseException:
@@ -67,11 +60,7 @@ class SqliteStore(Store):
         if not writer or not readers:
             return
         await writer.close()
-        await asyncio.to_thread(readers.shutdown)
-        for connection in self._connections:
-            connection.close()
-        self._connections.clear()
-        self._local = threading.local()
+        await readers.close()
         self._bell.ring_all()
 
     async def append(  # noqa: PLR0913  as in Store
@@ -200,17 +189,7 @@ class SqliteStore(Store):
         return await self._read(lambda connection: shape(connection.execute(sql, values).fetchall()))
 
     async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """`work(connection)` in a reader's thread; it leaves no cursor and no transaction open."""
+        """`work(connection)` in a reader's thread."""
         if not self._readers:
             raise StoreError(f"{self.path}: the store is closed; open it, or use `async with`")
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._readers, lambda: work(self._reading()))
-        except (sqlite3.Error, OverflowError) as error:
-            raise failure(self.path, error) from error
-
-    def _reading(self) -> sqlite3.Connection:
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._local.connection = connect(self.path, self._busy, reading=True)
-            self._connections.append(connection)
-        return connection
+        return await self._readers.read(work)
