@@ -75,14 +75,16 @@ class Product:
 
 
 @asynccontextmanager
-async def product(models: dict[str, ModelSettings], toolbox: Toolbox | None = None) -> AsyncIterator[Product]:
+async def product(
+    models: dict[str, ModelSettings], toolbox: Toolbox | None = None, wire: type[Recording] = Recording
+) -> AsyncIterator[Product]:
     """The first model is the agent's, the others its stand-ins, in this order."""
     incidents: list[Incident] = []
     sent: list[bytes] = []
     settings = Settings(models=models, agents={"default": AgentSettings(models=tuple(models))})
 
     def connect(url: str) -> Endpoint:
-        return Endpoint(url, connections=Recording(url, sent))
+        return Endpoint(url, connections=wire(url, sent))
 
     async with MemoryStore() as store, EndpointModels(settings, observe=incidents.append, connect=connect) as opened:
         box = toolbox or make_toolbox(settings, incidents.append)
