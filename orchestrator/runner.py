@@ -11,6 +11,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from orchestrator.core.clean import mask
@@ -35,6 +36,7 @@ from orchestrator.errors import CallError, Conflict, IllegalEvent, StoreError
 from orchestrator.model import Model, Models
 from orchestrator.policy.budget import OUT_OF_BUDGET
 from orchestrator.policy.call import DEADLINE
+from orchestrator.policy.timeout import Scope
 from orchestrator.stores import Store
 from orchestrator.toolbox import Called, Context, Pending, Toolbox
 from orchestrator.traceparent import traceparent
@@ -171,7 +173,7 @@ class Session:
         ask = replace(ask, out=out) if out else ask
         self._model = self._model or self.ports.models.open(run)
         try:
-            async with asyncio.timeout(self._left()):
+            with self._in_time(self._left()):
                 turn = await self._model.turn(run, ask, lambda delta: self.ports.listener(run.run_id, delta))
         except TimeoutError:
             return  # the run's own deadline: decide sees it
@@ -230,7 +232,7 @@ class Session:
             traceparent=traceparent(run.run_id, run.start.labels, f"tool {action.id}"),
         )
         try:
-            async with asyncio.timeout(left):
+            with self._in_time(left):
                 called = await self._called(action, context, lost=resumed and waiting is None)
         except TimeoutError:
             return  # the run's own deadline: decide sees it, and closes what is still open
@@ -255,6 +257,10 @@ class Session:
         """The run's tools whose breaker is open, and the whole seconds until it may let a call through."""
         out = self._toolbox.out(asyncio.get_running_loop().time())
         return tuple((name, math.ceil(wait)) for name, wait in out)
+
+    @staticmethod
+    def _in_time(left: float | None) -> AbstractContextManager[object]:
+        return nullcontext() if left is None else Scope(asyncio.get_running_loop().time() + left)
 
     def _left(self) -> float | None:
         """Seconds to the run's deadline; None without one."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from zlib import crc32
 
 from orchestrator.core.clean import EMPTY, END
@@ -31,6 +32,7 @@ _PLAIN_WORD = re.compile(rb"[a-z0-9]+")
 _LONG = 600
 _CLAUSE = re.compile(r"[^\n,;|{}。；，]+")
 _CLAUSES = bytes.maketrans(b",;|{}", b"\n" * 5)
+_FIGURE = re.compile(rb"[0-9]")
 _NUMBER = re.compile(r"\d[\d,.]*\d")
 
 _SILENT = frozenset(
@@ -62,13 +64,14 @@ _NOTHING = (
 class Guard:
     """What the guard knows: words seen (a Bloom filter), the last result of recent calls, consecutive barren steps.
 
+    `calls` are the recent calls, oldest first, each with the digest of its last result and how often in a row it was that one.
     `marks` counts the bits that are set in `seen`. `heard` and `news` are about the open step: an Observation that counts was
     folded in, and one of them was new.
     """
 
     seen: bytes = _NONE
     marks: int = 0
-    calls: tuple[tuple[str, str, int], ...] = ()
+    calls: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     barren: int = 0
     heard: bool = False
     news: bool = False
@@ -84,11 +87,12 @@ class Guard:
         if observation.code == REPEATED_ACTION:
             return replace(self, heard=True)
         key = call_key(action)
-        before = next(
-            (count for known, digest, count in self.calls if known == key and digest == observation.digest), 0
-        )
-        others = tuple(call for call in self.calls if call[0] != key)
-        calls = (*others, (key, observation.digest, before + 1))[-_REMEMBERED:]
+        digest, count = self.calls.get(key, ("", 0))
+        calls = dict(self.calls)
+        calls.pop(key, None)
+        calls[key] = observation.digest, count + 1 if digest == observation.digest else 1
+        if len(calls) > _REMEMBERED:
+            del calls[next(iter(calls))]
         if observation.code in _SILENT:
             return replace(self, calls=calls)
         seen = bytearray(self.seen)
@@ -107,8 +111,7 @@ class Guard:
 
     def repeats(self, action: Action) -> int:
         """How often this very call has been made with the same result each time."""
-        key = call_key(action)
-        return next((count for known, _, count in self.calls if known == key), 0)
+        return self.calls.get(call_key(action), ("", 0))[1]
 
 
 _WRITTEN = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
@@ -163,7 +166,7 @@ def _learn(seen: bytearray, text: str) -> list[bytes]:
 
 def _tells(fresh: list[bytes]) -> bool:
     """Do these new words say something? A figure does. One new word among known ones (a field's name) does not; two do."""
-    return len(fresh) > 1 or any(byte in b"0123456789" for word in fresh for byte in word)
+    return len(fresh) > 1 or any(map(_FIGURE.search, fresh))
 
 
 def _nothing(content: str) -> bool:

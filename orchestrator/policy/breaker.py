@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from orchestrator.errors import CallError, CircuitOpen, ConfigError, Timeout, Unavailable
 from orchestrator.policy.call import CIRCUIT_OPEN, OURS, Ask, BreakerMoved, Call, I, O, Observer, unobserved
@@ -51,9 +51,9 @@ class BreakerRules:
             raise ConfigError(f"{self}: write 0 < rest <= longest, in seconds")
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """`row` failures in a row; calls and failures in this half of the window and in the one before it."""
+class Closed(NamedTuple):
+    """`row` failures in a row; calls and failures in this half of the window and in the one before it. Made anew with every call:
+    of all immutable values a tuple is made soonest."""
 
     epoch: int = 0
     row: int = 0
@@ -62,7 +62,11 @@ class Closed:
     bad: int = 0
     calls_before: int = 0
     bad_before: int = 0
-    phase = Phase.CLOSED
+
+    @property
+    def phase(self) -> Phase:
+        """Closed."""
+        return Phase.CLOSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +206,7 @@ class Breaker:
 
     def _move(self, state: State, now: float) -> None:
         before, self._state = self._state, state
-        if before.phase != state.phase:
+        if before.phase is not state.phase:
             self._observe(BreakerMoved(self.target, before.phase, state.phase, now))
 
 

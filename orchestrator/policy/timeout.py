@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 from orchestrator.errors import ConfigError, Timeout
 from orchestrator.policy.call import DEADLINE, Ask, Call, I, O, Policy
@@ -47,20 +48,58 @@ def _slow(target: str, seconds: float) -> Timeout:
 
 async def within(work: Awaitable[T], until: float, late: Callable[[], Timeout]) -> T:
     """The result of `work`, or the error that `late` makes once the loop's clock shows `until`. Neither timeout nor cancellation can be swallowed."""
-    task = asyncio.current_task()
-    cancels = task.cancelling() if task else 0
+    scope = Scope(until)
     try:
-        async with asyncio.timeout_at(until) as scope:
+        with scope:
             result = await work
     except TimeoutError as error:
-        if not scope.expired():
+        if not scope.passed:
             raise _own(error) from error
     finally:
-        if task and task.cancelling() > cancels:
+        if scope.cancelled:
             raise asyncio.CancelledError
-        if scope.expired():
+        if scope.passed:
             raise late()
     return result
+
+
+class Scope:
+    """`with Scope(until)`: whatever is awaited inside is cancelled when the loop's clock shows `until`, and TimeoutError is raised.
+
+    What `asyncio.timeout_at` does, for half of what it costs: four of them stand around every step of every run, and each of those
+    awaits two coroutines. `passed`: the time was up. `cancelled`: somebody else has cancelled the task meanwhile.
+    """
+
+    __slots__ = ("_cancels", "_task", "_timer", "_until", "passed")
+
+    def __init__(self, until: float) -> None:
+        self._until = until
+        self.passed = False
+
+    def __enter__(self) -> Self:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a time limit needs a task that it can cancel")
+        self._task = task
+        self._cancels = task.cancelling()
+        self._timer = loop.call_at(self._until, self._pass)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._timer.cancel()
+        if self.passed and self._task.uncancel() <= self._cancels and kind is asyncio.CancelledError:
+            raise TimeoutError from error
+
+    @property
+    def cancelled(self) -> bool:
+        """Has somebody else asked this task to stop since the beginning?"""
+        return self._task.cancelling() > self._cancels
+
+    def _pass(self) -> None:
+        self.passed = True
+        self._task.cancel()
 
 
 def _own(error: TimeoutError) -> Timeout:
