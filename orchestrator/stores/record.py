@@ -17,12 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from math import isfinite
+from operator import attrgetter
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import orjson
 from pydantic_core import CoreSchema, SchemaValidator, ValidationError, core_schema
 
-from orchestrator.core.events import Anomaly, Entry, Event, Outcome, StopReason
+from orchestrator.core.events import Anomaly, Entry, Event, ModelTurn, Observation, Outcome, StopReason
 from orchestrator.core.spec import Json
 from orchestrator.errors import StoreError
 
@@ -34,7 +35,7 @@ def dump(event: Event) -> bytes:
     """The event as one JSON object. Raises StoreError for values that JSON has no word for."""
     try:
         body = orjson.dumps(event, _plain)
-        if b"null" not in body or _finite(event):
+        if body.count(b"null") == _absent(event) or _finite(event):
             return body
     except TypeError:
         pass
@@ -94,6 +95,12 @@ def _plain(value: object) -> object:
     if isinstance(value, Sequence):
         return list(value)
     raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def _absent(event: Event) -> int:
+    """How many nulls of the event's JSON stand for a None of its own: where there are no more of them, none stands for a NaN."""
+    fields = _OPTIONAL.get(type(event))
+    return 0 if fields is None else fields(event).count(None)
 
 
 def _finite(value: Any) -> bool:
@@ -161,6 +168,11 @@ def _dataclass(cls: Any) -> CoreSchema:
     return core_schema.dataclass_schema(cls, arguments, [field.name for field in fields], slots=True, frozen=True)
 
 
+_OPTIONAL: Mapping[type, attrgetter[tuple[object, ...]]] = {
+    ModelTurn: attrgetter("first_token", "usage.cost"),
+    Observation: attrgetter("code", "kind"),
+}
+"""Of the events that come with every step: the fields that may be None (two at least, or it would give no tuple)."""
 _NO_FLOAT = frozenset({"str", "int", "bool", "str | None", "int | None", "tuple[str, ...]", "Mapping[str, str]"})
 _ALWAYS_FINITE = frozenset({str, int, bool, type(None), StopReason, Anomaly, Outcome})
 _PLAIN: Mapping[Any, CoreSchema] = {

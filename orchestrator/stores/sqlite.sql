@@ -50,7 +50,7 @@ SELECT json_group_array(json_array(run_id, last_seq, epoch, hex(head))) FROM run
 
 -- [begin]
 INSERT INTO runs (run_id, started_at, last_at, last_kind, last_seq, steps, head, agent, tenant, goal, protocol, model, kind)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES /* rows */
 ON CONFLICT (run_id) DO UPDATE SET
     started_at = excluded.started_at, last_at = excluded.last_at, last_kind = excluded.last_kind,
     last_seq = excluded.last_seq, steps = excluded.steps, head = excluded.head, agent = excluded.agent, tenant = excluded.tenant,
@@ -63,7 +63,8 @@ ON CONFLICT (run_id) DO UPDATE SET
     head = excluded.head;
 
 -- [finish]
-UPDATE runs SET ended_at = ?, outcome = ? WHERE run_id = ?;
+INSERT INTO runs (run_id, ended_at, outcome) VALUES /* rows */
+ON CONFLICT (run_id) DO UPDATE SET ended_at = excluded.ended_at, outcome = excluded.outcome;
 
 -- [enter]
 INSERT INTO entries (run_id, seq, at, epoch, body, hash) VALUES /* rows */;

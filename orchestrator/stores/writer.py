@@ -11,12 +11,14 @@ take 5 ms to give it back: two calls an append would cost a batch of 200 two sec
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from queue import SimpleQueue
@@ -25,12 +27,16 @@ from typing import Any, TypeAlias
 from orchestrator.core.chain import Chain
 from orchestrator.stores.batch import Append, chained, conflict
 from orchestrator.stores.file import SQL, connect, failure, migrate
+from orchestrator.stores.row import Head
 
 FULL_BATCH = 1000
 """Jobs after which a transaction is closed even though more are waiting: bounds latency and memory."""
 
-CHUNKS = (128, 16, 1)
-"""Rows of one INSERT: few distinct statements, so that each stays prepared; 6 x 128 parameters fit every SQLite."""
+CHUNKS = (128, 64, 32, 16, 8, 4, 2, 1)
+"""Rows of one INSERT: few calls for any number of rows, and few distinct statements, so that each stays prepared."""
+
+PARAMETERS = 999
+"""Of one statement: so many fit every SQLite."""
 
 
 @dataclass(slots=True, eq=False)
@@ -44,6 +50,7 @@ class Work:
 
 
 Job: TypeAlias = Append | Work
+_NO_HEAD: Head = ("", "", "", "", "", None)
 
 
 class Writer:
@@ -171,14 +178,11 @@ def _append(connection: sqlite3.Connection, jobs: Sequence[Append], chain: Chain
             chained(job, chain, head)
             heads[job.run_id] = (job.last, epoch, job.head)
             accepted.append(job)
-    for job in accepted:
-        if job.seq == 0:
-            about = job.change.head or ("", "", "", "", "", None)
-            connection.execute(SQL["begin"], (job.run_id, job.at, *_news(job), *about))
+    begun = [(job.run_id, job.at, *_news(job), *(job.change.head or _NO_HEAD)) for job in accepted if not job.seq]
+    ended = [(job.run_id, job.change.ended_at, job.change.outcome) for job in accepted if job.change.outcome]
+    _insert(connection, "begin", begun)
     _insert(connection, "advance", [(job.run_id, *_news(job)) for job in accepted if job.seq])
-    for job in accepted:
-        if job.change.outcome:
-            connection.execute(SQL["finish"], (job.change.ended_at, job.change.outcome, job.run_id))
+    _insert(connection, "finish", ended)
     rows = [
         (job.run_id, seq, job.at, job.epoch, body.decode(), hashed)
         for job in accepted
@@ -195,10 +199,16 @@ def _news(job: Append) -> tuple[float, str, int, int, bytes]:
 
 
 def _insert(connection: sqlite3.Connection, query: str, rows: Sequence[tuple[Any, ...]]) -> None:
-    start = 0
+    start, width = 0, len(rows[0]) if rows else 0
     for size in CHUNKS:
-        while len(rows) - start >= size:
-            marks = ",".join([f"({','.join('?' * len(rows[start]))})"] * size)
-            values: Iterable[Any] = (value for row in rows[start : start + size] for value in row)
-            connection.execute(SQL[query].replace("/* rows */", marks), tuple(values))
+        while len(rows) - start >= size and size * width <= PARAMETERS:
+            connection.execute(
+                _statement(query, size, width), tuple(itertools.chain.from_iterable(rows[start : start + size]))
+            )
             start += size
+
+
+@cache
+def _statement(query: str, size: int, width: int) -> str:
+    marks = ",".join([f"({','.join('?' * width)})"] * size)
+    return SQL[query].replace("/* rows */", marks)
