@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -262,8 +262,7 @@ class Settings(BaseSettings):
         try:
             return cls(**raw)
         except ValidationError as error:
-            lines = (f"{'.'.join(map(str, each['loc'])) or 'settings'}: {each['msg']}" for each in error.errors())
-            raise ConfigError(f"settings ({file if raw else 'environment'}): " + "; ".join(lines)) from error
+            raise ConfigError(f"settings ({file if raw else 'environment'}): " + "; ".join(_said(error))) from error
 
     @property
     def place(self) -> str:
@@ -312,6 +311,12 @@ def limits_of(limits: Limits, **changes: Any) -> Limits:
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
         raise ConfigError(f"limits of the run: {problems}") from error
+
+
+def _said(error: ValidationError) -> Iterator[str]:
+    for each in error.errors():
+        hint = "; there is no such setting, docs/settings.md lists them" if each["type"] == "extra_forbidden" else ""
+        yield f"{'.'.join(map(str, each['loc'])) or 'settings'}: {each['msg']}{hint}"
 
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, dict[str, str]]:

@@ -1,15 +1,17 @@
 """`batch`: many questions side by side, resumable, results as JSON lines.
 
 The results file is the memory: an id that stands in it is not run again. Beside it, FILE.runs notes which run was begun for
-which id, so a run that was under way goes on where it was let go.
+which id and what was asked, so a run that was under way goes on where it was let go, and the results of another question, agent or
+model are never taken for these.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -50,6 +52,11 @@ class Task:
     id: str
     request: RunRequest
 
+    @property
+    def asked(self) -> str:
+        """A short hash of all that was asked for: question, agent, model, options."""
+        return sha256(json.dumps(asdict(self.request), sort_keys=True, default=str).encode()).hexdigest()[:16]
+
 
 @dataclass(slots=True)
 class Journal:
@@ -59,15 +66,22 @@ class Journal:
     done: dict[str, str | None] = field(default_factory=dict)
     begun: dict[str, str] = field(default_factory=dict)
 
-    def load(self) -> None:
-        """Read what an earlier batch left. A torn last line is cut off: it was never finished."""
+    def load(self, tasks: Iterable[Task]) -> None:
+        """Read what an earlier batch left. A torn last line is cut off: it was never finished. ConfigError when it asked otherwise."""
         self.done = {str(each["id"]): each.get("outcome") for each in _lines(self.path)}
-        self.begun = {str(each["id"]): str(each["run_id"]) for each in _lines(self._runs)}
+        notes = {str(each["id"]): each for each in _lines(self._runs)}
+        self.begun = {task_id: str(each.get("run_id")) for task_id, each in notes.items()}
+        for task in tasks:
+            if notes.get(task.id, {}).get("asked", task.asked) != task.asked:
+                raise ConfigError(
+                    f"{self.path} holds the answer to something else for the id {task.id!r}: another question, agent, model or"
+                    " option; choose another --out"
+                )
 
-    def begin(self, task_id: str, run_id: str) -> None:
-        """A run was begun for this id."""
-        self.begun[task_id] = run_id
-        _append(self._runs, {"id": task_id, "run_id": run_id})
+    def begin(self, task: Task, run_id: str) -> None:
+        """A run was begun for this task."""
+        self.begun[task.id] = run_id
+        _append(self._runs, {"id": task.id, "run_id": run_id, "asked": task.asked})
 
     def end(self, task_id: str, result: Result) -> None:
         """It came to this."""
@@ -137,7 +151,7 @@ def _task(place: str, line: str, number: int, usual: RunRequest) -> Task:
 
 
 async def _batch(ctx: Context, tasks: list[Task], journal: Journal, concurrency: int) -> Exit:
-    journal.load()
+    journal.load(tasks)
     left = iter([task for task in tasks if task.id not in journal.done])
     interrupt = Interrupt(lambda text: ctx.err.print(text, style="yellow"))
     with tracing(ctx.settings, secrets_of(ctx.settings)) as spans:
@@ -186,7 +200,7 @@ class _Work:
         if known is not None and await self.ports.store.row(known) is not None:
             return known
         run_id = await submit(self.ports, self.settings, task.request)
-        self.journal.begin(task.id, run_id)
+        self.journal.begin(task, run_id)
         return run_id
 
 

@@ -24,6 +24,8 @@ from orchestrator.settings import Settings
 from orchestrator.show import plain
 
 T = TypeVar("T")
+UNBROKEN = 1_000_000
+"""Columns where there is no terminal."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,10 @@ class Context:
 
 
 def _console(*, stderr: bool) -> Console:
+    """Off a terminal nothing is cut off or broken: a row is a line, however long."""
     stream = sys.stderr if stderr else sys.stdout
-    return Console(file=stream, highlight=False, markup=False, soft_wrap=not stream.isatty())
+    drawn = stream.isatty()
+    return Console(file=stream, highlight=False, markup=False, soft_wrap=not drawn, width=None if drawn else UNBROKEN)
 
 
 def context(typed: typer.Context) -> Context:

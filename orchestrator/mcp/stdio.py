@@ -62,7 +62,9 @@ async def _started(settings: McpSettings, stderr: TextIO) -> Process:
             limit=LARGEST,
         )
     except (OSError, ValueError) as error:  # ValueError: a NUL in an argument
-        raise ConnectionError(f"{settings.command} cannot be started: {error}") from error
+        raise ConnectionError(
+            f"{settings.command} cannot be started: {error}; is it installed, and on the PATH?"
+        ) from error
 
 
 async def _read(process: Process, came: MemoryObjectSendStream[SessionMessage | Exception]) -> None:

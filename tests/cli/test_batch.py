@@ -43,6 +43,19 @@ def test_batch_goes_on_after_a_torn_result(cli: Call) -> None:
     assert len(cli("runs", "--json").out.splitlines()) == 3, "the run that was begun is finished, not run again"
 
 
+def test_the_results_of_another_asking_are_never_taken_for_these(cli: Call) -> None:
+    file = questions(2)
+    cli("batch", file)
+    first = results()
+    said = cli("batch", file, "--protocol", "text")
+    assert said.code == Exit.USAGE
+    assert "q.results.jsonl" in said.err
+    assert "choose another --out" in said.err
+    assert results() == first
+    assert cli("batch", file, "--protocol", "text", "--out", "text.jsonl").code == Exit.ANSWERED
+    assert len(results("text.jsonl")) == 2
+
+
 def test_batch_does_not_touch_a_file_that_is_not_its_own(cli: Call) -> None:
     file = questions(1)
     Path("notes.txt").write_text("precious", "utf-8")

@@ -83,6 +83,14 @@ def test_runs_lists_the_newest_first(cli: Call) -> None:
     assert older not in cli("runs", "--open").out
 
 
+def test_off_a_terminal_nothing_is_cut_off_and_a_row_is_a_line(cli: Call) -> None:
+    said = cli("run", "Where is " + "the very " * 40 + "end?", "--json", "--quiet")
+    long = said.json()["run_id"]
+    assert "the very " * 40 + "end?" in cli("show", long).out
+    _, row = cli("runs").out.splitlines()
+    assert row.startswith(long)
+
+
 def test_show_of_an_unknown_run_says_so(cli: Call) -> None:
     said = cli("show", "nothing")
     assert (said.code, said.out) == (Exit.FAILED, "")
