@@ -8,26 +8,49 @@ from typing import Any
 from orchestrator.core.named import counts
 from orchestrator.core.spec import Json, JsonObject
 
+_Many = tuple[Any, ...]
 
-def leaves(given: JsonObject, schema: JsonObject) -> Iterator[tuple[str, str | float | bool, bool]]:
-    """(pointer, value, does the schema declare this very value) of everything in an input that says something."""
-    rest: list[tuple[str, Json, list[Any]]] = [("", given, [schema])]
+
+def leaves(
+    given: JsonObject, schema: JsonObject, *, own: bool = True
+) -> Iterator[tuple[str, str | float | bool, bool]]:
+    """(pointer, value, does the schema declare this very value) of everything in an input that says something. A schema that is not
+    the operator's `own` declares nothing."""
+    levels: dict[tuple[int, ...], _Level] = {}
+    rest: list[tuple[str, Json, _Many]] = [("", given, (schema,))]
     while rest:
         pointer, value, schemas = rest.pop()
-        options = _options(schemas, schema)
+        key = tuple(map(id, schemas))
+        if (level := levels.get(key)) is None:
+            level = levels[key] = _Level(schemas, schema)
         if isinstance(value, Mapping):
-            for key, inner in value.items():
-                below = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
-                named = [each for option in options if (each := _table(option.get("properties")).get(key)) is not None]
-                if not named:
-                    yield below, key, False
-                rest.append((below, inner, named or [option.get("additionalProperties") for option in options]))
+            for name, inner in value.items():
+                below = f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
+                named = level.properties.get(name)
+                if named is None:
+                    yield below, name, False
+                rest.append((below, inner, level.others if named is None else named))
         elif isinstance(value, Sequence) and not isinstance(value, str):
-            items = [option.get("items") for option in options]
-            rest += [(f"{pointer}/{index}", inner, items) for index, inner in enumerate(value)]
+            rest += [(f"{pointer}/{index}", inner, level.items) for index, inner in enumerate(value)]
         elif value is not None and value != "":
-            stands_for = counts(value, name_of(pointer))
-            yield pointer, value, any(_declares(option, value, bounded=not stands_for) for option in options)
+            bounded = not counts(value, name_of(pointer))
+            yield pointer, value, own and any(_declares(option, value, bounded=bounded) for option in level.options)
+
+
+class _Level:
+    """What some schemas, side by side, say of the value that stands there. Worked out once: an input has many values at one place, and
+    a foreign schema many alternatives."""
+
+    def __init__(self, schemas: _Many, root: JsonObject) -> None:
+        self.options = _options(schemas, root)
+        named: dict[str, list[Any]] = {}
+        for option in self.options:
+            for name, each in _table(option.get("properties")).items():
+                if each is not None:
+                    named.setdefault(name, []).append(each)
+        self.properties: Mapping[str, _Many] = {name: tuple(each) for name, each in named.items()}
+        self.others: _Many = tuple(option.get("additionalProperties") for option in self.options)
+        self.items: _Many = tuple(option.get("items") for option in self.options)
 
 
 def name_of(pointer: str) -> str:

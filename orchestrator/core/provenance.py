@@ -81,7 +81,7 @@ class Sources:
 
     def arguments(self, given: JsonObject, spec: ToolSpec) -> tuple[Argument, ...]:
         """Every value of an input, and every key that the tool's schema does not name, with its source."""
-        return tuple(self._judged(*each, spec) for each in leaves(given, spec.schema))
+        return tuple(self._judged(*each) for each in _leaves(given, spec))
 
     def given(self, value: str) -> Source | None:
         """Whose words the value stands in, the user's or the operator's; None: in neither."""
@@ -91,28 +91,25 @@ class Sources:
 
     def asked(self, given: JsonObject, spec: ToolSpec) -> bool:
         """Is all of an input the user's or the operator's?"""
-        return all(
-            declared or self.given(_shown(value)) is not None for _, value, declared in leaves(given, spec.schema)
-        )
+        return all(declared or self.given(_shown(value)) is not None for _, value, declared in _leaves(given, spec))
 
     def essence(self, given: JsonObject, spec: ToolSpec) -> frozenset[str]:
         """What a call says, however it is spelled or arranged; constants that the operator declared say nothing."""
-        own = spec.trusted or not spec.foreign
         return frozenset(
             said
-            for _, value, declared in leaves(given, spec.schema)
-            if not (declared and own and self.given(_shown(value)) != "user")
+            for _, value, declared in _leaves(given, spec)
+            if not (declared and self.given(_shown(value)) != "user")
             for said in essence(_shown(value))
         )
 
-    def _judged(self, pointer: str, value: str | float | bool, declared: bool, spec: ToolSpec) -> Argument:
+    def _judged(self, pointer: str, value: str | float | bool, declared: bool) -> Argument:
         text = _shown(value)
         kinds = frozenset(kind for reading in (text, *undone(text)) for kind, _ in identifiers(reading))
         name = name_of(pointer)
         own = self.given(text)
         if own is not None and (not counts(value, name) or own == "operator" or self._user.calls(value, name)):
             return Argument(pointer, text, own, kinds)
-        if declared and (spec.trusted or not spec.foreign):
+        if declared:
             return Argument(pointer, text, "operator", kinds)
         if self._user.form(text):
             return Argument(pointer, text, "user", kinds)
@@ -135,6 +132,10 @@ class Sources:
                     return said.source, said.tool
                 trusted = said.tool
         return ("trusted", trusted) if trusted else ("model", "")
+
+
+def _leaves(given: JsonObject, spec: ToolSpec) -> Iterator[tuple[str, str | float | bool, bool]]:
+    return leaves(given, spec.schema, own=spec.trusted or not spec.foreign)
 
 
 def _shown(value: str | float | bool) -> str:

@@ -34,6 +34,8 @@ MOST = 2000
 """Schemas within one schema."""
 STEPS = 20_000
 """Keywords that one check of arguments may look at, and half as many more as the arguments have bytes."""
+_A_STEP = 32
+"""Choices that are looked at in one step."""
 DESCRIBED = 600
 """Characters of the description of one argument."""
 
@@ -209,6 +211,21 @@ def _counted(check: Any) -> Any:
     return step
 
 
+def _unique(_validator: Any, value: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
+    """In linear time; numbers that are equal but written differently are the server's to compare."""
+    if value and isinstance(instance, list):
+        written = {orjson.dumps(each, option=orjson.OPT_SORT_KEYS) for each in instance}
+        if len(written) < len(instance):
+            yield ValidationError(f"{str(instance[:20])[:80]} has an element more than once")
+
+
+def _enum(_validator: Any, value: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
+    """A long list of choices counts for as many steps as it takes to go along it."""
+    _STEPS.left -= len(value) // _A_STEP
+    if instance not in value:
+        yield ValidationError(f"{str(instance)[:80]} is not one of {str(value[:20])[:200]}")
+
+
 def _pattern(_validator: Any, value: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
     if isinstance(instance, str) and not _matches(value, instance):
         yield ValidationError(f"{instance[:80]!r} does not match {value[:80]!r}")
@@ -231,7 +248,8 @@ def _compiled(pattern: str) -> SchemaValidator | None:
 def _bounded(draft: Any) -> Any:
     extended: Any = extend  # untyped upstream
     rules = {name: _counted(check) for name, check in draft.VALIDATORS.items()}
-    return extended(draft, {**rules, "pattern": _counted(_pattern)})
+    own = {"pattern": _pattern, "enum": _enum, "uniqueItems": _unique}
+    return extended(draft, {**rules, **{name: _counted(check) for name, check in own.items()}})
 
 
 _DRAFTS = {Draft202012Validator: _bounded(Draft202012Validator), Draft7Validator: _bounded(Draft7Validator)}
