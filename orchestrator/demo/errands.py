@@ -45,4 +45,5 @@ def report(argument: str, text: str) -> str:
             return "; ".join(
                 f"{name}: {each if isinstance(each, str) else json.dumps(each)}" for name, each in data.items()
             )[:LONGEST]
-    return " ".join(text.split())[:LONGEST]
+    lines = [line for line in text.splitlines() if not line.startswith(("--- ", "status: "))]
+    return " ".join(" ".join(lines).split())[:LONGEST]

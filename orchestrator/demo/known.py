@@ -15,7 +15,7 @@ from typing import Any
 from orchestrator.demo.conversation import Call, Conversation
 
 MOST_OBJECTS = 50
-CODE = re.compile(r"\b(?:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|HTTP_\d{3}|TIMEOUT|UNAVAILABLE)\b")
+CODE = re.compile(r"\b(?:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|HTTP_\d{3}|TIMEOUT|UNAVAILABLE|REFUSED)\b")
 ACTION = re.compile(r"^[^\w\n]*Action\s*\d*[ \t]*[:：][ \t]*`?([\w.-]+)[ \t]*([\[({].*)$", re.MULTILINE | re.IGNORECASE)
 LABEL = re.compile(r"^Observation\s*\d*\s*[:：][ \t]*", re.MULTILINE | re.IGNORECASE)
 DECODER = json.JSONDecoder()

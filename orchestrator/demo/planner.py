@@ -156,12 +156,16 @@ BY = {relation.name: relation for relation in RELATIONS}
 def plan(conversation: Conversation, heeding: tuple[str, ...] = TOLD) -> Step:
     """The next step. After a word of `heeding` from the host it asks nothing more."""
     facts = known(conversation)
+    question = read(conversation.goal)
     simple = errand(conversation, facts)
     if simple is not None:
         tool, argument, answer = simple
-        chinese = read(conversation.goal).chinese
-        return Step(answer=answer) if answer else Step((Need(tool, argument, words.run(tool, chinese=chinese)),))
-    question = read(conversation.goal)
+        if not answer:
+            return Step((Need(tool, argument, words.run(tool, chinese=question.chinese)),))
+        if not facts.error:
+            return Step(answer=answer)
+        remark = words.after_error(question, facts).strip()
+        return Step(answer=words.insufficient(question, argument), thought=remark, remark=remark)
     walk = Walk(question, facts, conversation.native, list(question.wishes))
     for start in question.starts:
         walk.open = list(question.wishes) if len(question.starts) > 1 else walk.open

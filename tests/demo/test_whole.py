@@ -86,3 +86,9 @@ async def test_what_is_no_answer_never_becomes_one(behaviour: str, protocol: Pro
 async def test_the_calculator_and_the_clock_are_called(protocol: Protocol) -> None:
     assert "10.5" in ((await run("What is (1.5 + 2) * 3?", "demo", protocol, language="en")).answer or "")
     assert "+08:00" in ((await run("What time is it in Asia/Shanghai?", "demo", protocol, language="en")).answer or "")
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_a_call_that_failed_is_no_answer(protocol: Protocol) -> None:
+    result = await run("What is 1 / 0?", "demo", protocol, language="en")
+    assert (result.outcome, result.missing) == (Outcome.GAVE_UP, "1 / 0")
