@@ -222,8 +222,8 @@ class _Target:
 
     async def _sent(self, asked: Ask[Turn]) -> ModelTurn:
         turn = asked.input
-        request = turn.transcripts[self.name].request(turn.run, turn.ask)
-        request = replace(request, headers={**self._headers, **request.headers})
+        asking = turn.transcripts[self.name].request(turn.run, turn.ask)
+        request = Request(asking.path, {**self._headers, **asking.headers}, asking.body)
         about = Asked(self.settings.model, turn.ask.max_output, time.time(), len(request.body))
         loop = asyncio.get_running_loop()
         started, first = loop.time(), None

@@ -107,6 +107,7 @@ class Session:
     epoch: int = 0
     _model: Model | None = None
     _appending: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _ahead: tuple[Entry, Run] | None = None
     _toolbox: Toolbox = field(init=False)
 
     def __post_init__(self) -> None:
@@ -134,7 +135,7 @@ class Session:
         """
         async with self._appending:
             while True:
-                run, now = self.run, self.ports.clock()
+                run, now = self.run, self.ports.clock() if self._ahead is None else self._ahead[0].at
                 try:
                     entries = await self.ports.store.append(
                         run.run_id, run.seq, events, at=now, epoch=self.epoch, blobs=blobs or {}
@@ -151,9 +152,14 @@ class Session:
 
     def _fold(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
-            before, self.run = self.run, evolve(self.run, entry)
+            before, self.run = self.run, self._after(entry)
             for observe in self.ports.observers:
                 observe(before, entry)
+
+    def _after(self, entry: Entry) -> Run:
+        """The run after this entry, which was perhaps foreseen."""
+        foreseen, self._ahead = self._ahead, None
+        return foreseen[1] if foreseen is not None and foreseen[0] == entry else evolve(self.run, entry)
 
     async def _catch_up(self, conflict: Conflict) -> None:
         """Fold in what outsiders wrote. Anything that only another worker writes means: the run is lost to it, let go."""
@@ -189,8 +195,10 @@ class Session:
 
     async def _turned(self, turn: ModelTurn) -> None:
         """Record a turn, and in the same append what it already decides: its Actions begin, or the run ends."""
-        now = self.ports.clock()
-        match decide(evolve(self.run, Entry(self.run.run_id, self.run.seq + 1, now, turn)), now):
+        entry = Entry(self.run.run_id, self.run.seq + 1, self.ports.clock(), turn)
+        after = evolve(self.run, entry)
+        self._ahead = entry, after
+        match decide(after, entry.at):
             case CallTools() as call:
                 await self._call(call, turn)
             case Record(event=event):

@@ -124,9 +124,11 @@ def call_key(action: Action) -> str:
 
 def facts_in_thought(turn: ModelTurn, goal: str) -> ModelTurn:
     """Mark a turn whose Thought states figures before anything was observed: they can only come from the model's memory."""
+    stated = [number for number in _NUMBER.findall(turn.thought) if len(number) > 2]
+    if not stated:
+        return turn
     calls = turn.intent.actions if isinstance(turn.intent, Actions) else ()
     given = goal + "".join(call_key(action) for action in calls)
-    stated = (number for number in _NUMBER.findall(turn.thought) if len(number) > 2)
     if Anomaly.FACT_IN_THOUGHT not in turn.anomalies and any(number not in given for number in stated):
         return replace(turn, anomalies=(*turn.anomalies, Anomaly.FACT_IN_THOUGHT))
     return turn

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.core.arguments import Arguments, literal, names, parse
@@ -59,6 +59,13 @@ _STRONG_ID = re.compile(
     r"(?:[A-Za-z0-9_.:-]{16,64}|[A-Za-z0-9]{9})"
 )
 
+_STOPPED = {
+    StopReason.MAX_TOKENS: Anomaly.TRUNCATED,
+    StopReason.CUT: Anomaly.TRUNCATED,
+    StopReason.REFUSAL: Anomaly.REFUSAL,
+    StopReason.CONTENT_FILTER: Anomaly.CONTENT_FILTERED,
+    StopReason.PAUSE: Anomaly.PAUSED,
+}
 _DETAIL = {
     Anomaly.TRUNCATED: "Your reply was cut at the output limit, so nothing of it was run or accepted. Be much shorter.",
     Anomaly.EMPTY: "Your reply held no visible text and no tool call. Call a tool, or answer in plain text.",
@@ -80,8 +87,12 @@ def question(goal: str) -> Message:
     return Message("user", (Text(goal),))
 
 
-def messages(turn: ModelTurn, observations: tuple[Observation, ...], note: str = "") -> tuple[Message, ...]:
+def messages(
+    turn: ModelTurn, observations: tuple[Observation, ...], note: str = "", frame: Callable[[str], str] = str
+) -> tuple[Message, ...]:
     """A closed step: the assistant's message, then one user message with every result in action order and the host's note.
+
+    `frame` puts its frame around the content of an Observation.
 
     Always valid for a provider: each call has exactly one result; a call of a Malformed turn is not repeated.
     """
@@ -97,7 +108,7 @@ def messages(turn: ModelTurn, observations: tuple[Observation, ...], note: str =
         return (assistant,)
     seen = {observation.id: observation for observation in observations}
     outputs: tuple[Part, ...] = tuple(
-        _output(id, action, seen.get(action.id)) for id, action in zip(ids, actions, strict=True)
+        _output(id, action, seen.get(action.id), frame) for id, action in zip(ids, actions, strict=True)
     )
     if not outputs and not note and isinstance(turn.intent, Malformed):
         note = turn.intent.detail
@@ -127,13 +138,7 @@ _Read = tuple[Intent, tuple[Anomaly, ...], list[str]]
 
 def _intent(completion: Completion, visible: str, tools: Sequence[ToolSpec], step: int) -> _Read:
     stop = completion.stop
-    stopped = {
-        StopReason.MAX_TOKENS: Anomaly.TRUNCATED,
-        StopReason.CUT: Anomaly.TRUNCATED,
-        StopReason.REFUSAL: Anomaly.REFUSAL,
-        StopReason.CONTENT_FILTER: Anomaly.CONTENT_FILTERED,
-        StopReason.PAUSE: Anomaly.PAUSED,
-    }.get(stop)
+    stopped = _STOPPED.get(stop)
     if stopped is not None:
         return _malformed(stopped)
     if completion.calls:
@@ -233,7 +238,7 @@ def _ids(turn: ModelTurn, actions: tuple[Action, ...]) -> list[str]:
     return ["a" + re.sub(r"[^A-Za-z0-9]", "x", action.id)[-63:] for action in actions]
 
 
-def _output(id: str, action: Action, observation: Observation | None) -> ToolOutput:
+def _output(id: str, action: Action, observation: Observation | None, frame: Callable[[str], str]) -> ToolOutput:
     if observation is None:
         return ToolOutput(id, action.tool, _NO_RESULT, error=True)
-    return ToolOutput(id, action.tool, observation.content, error=observation.status == "error")
+    return ToolOutput(id, action.tool, frame(observation.content), error=observation.status == "error")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from functools import partial
 
 from orchestrator.core import native, text
 from orchestrator.core.decide import AskModel
@@ -90,10 +90,10 @@ def messages(run: Run, step: Step) -> tuple[Message, ...]:
         return ()
     start = run.start
     told = unmarked(note(start.agent, step), start.boundary)
-    seen = tuple(replace(each, content=framed(each.content, start.boundary)) for each in step.observations)
+    frame = partial(framed, boundary=start.boundary)
     if start.agent.protocol == "native":
-        return native.messages(step.turn, seen, told)
-    return text.messages(step.turn, seen, told)
+        return native.messages(step.turn, step.observations, told, frame)
+    return text.messages(step.turn, step.observations, told, frame)
 
 
 def note(agent: AgentSpec, step: Step) -> str:

@@ -169,6 +169,11 @@ class Breaker:
         """For gauges. An open breaker whose rest is over stays "open" until somebody asks."""
         return self._state.phase
 
+    @property
+    def closed(self) -> bool:
+        """Do calls pass?"""
+        return isinstance(self._state, Closed)
+
     def back_in(self, now: float) -> float:
         """Seconds until a call may pass, 0.0 when it may now; `now` is the event loop's. Asks without taking a place."""
         return admit(self._state, now, self._rules)[1] or 0.0
@@ -206,7 +211,7 @@ class Breaker:
 
     def _move(self, state: State, now: float) -> None:
         before, self._state = self._state, state
-        if before.phase is not state.phase:
+        if type(before) is not type(state):
             self._observe(BreakerMoved(self.target, before.phase, state.phase, now))
 
 

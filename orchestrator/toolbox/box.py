@@ -14,7 +14,7 @@ from orchestrator.core.clean import Rules as Cleaning
 from orchestrator.core.events import Action
 from orchestrator.core.spec import ToolSpec
 from orchestrator.errors import CallError, ConfigError, Timeout
-from orchestrator.policy import ONCE, Ask, Call, Guarded, Observer, Phase, RetryRules, Rules, guard, timeout, unobserved
+from orchestrator.policy import ONCE, Ask, Call, Guarded, Observer, RetryRules, Rules, guard, timeout, unobserved
 from orchestrator.tool import Context, Threads, Tool
 from orchestrator.toolbox.called import Called, Settled, called, failure
 from orchestrator.toolbox.invoke import Invocation, asks, attempt
@@ -79,11 +79,12 @@ class Toolbox:
 
     def out(self, now: float) -> tuple[tuple[str, float], ...]:
         """The tools whose breaker is open, and the seconds until each may be called again. `now` is the event loop's."""
-        breakers = [(name, self._guarded[name].breaker) for name in self._tools]
-        waits = [
-            (name, each.back_in(now)) for name, each in breakers if each is not None and each.phase is not Phase.CLOSED
-        ]
-        return tuple((name, wait) for name, wait in waits if wait > 0)
+        waits = []
+        for name in self._tools:
+            breaker = self._guarded[name].breaker
+            if breaker is not None and not breaker.closed and (wait := breaker.back_in(now)) > 0:
+                waits.append((name, wait))
+        return tuple(waits)
 
     def join(self, tools: Iterable[Tool]) -> None:
         """More tools, such as those of a server that came later: boxes made by `without` before do not have them. ConfigError as above."""

@@ -7,7 +7,7 @@ shows an Observation only as the host's message, never as a line that a reply co
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal
 
 from orchestrator.core.events import Actions, Malformed, ModelTurn, Observation
@@ -140,11 +140,14 @@ def question(goal: str) -> Message:
     return Message("user", (Text(f"Question: {goal}"),))
 
 
-def messages(turn: ModelTurn, observations: Sequence[Observation], note: str = "") -> tuple[Message, Message]:
-    """A closed step: what of the reply may be replayed, then the host's Observations and its note (or what was wrong)."""
+def messages(
+    turn: ModelTurn, observations: Sequence[Observation], note: str = "", frame: Callable[[str], str] = str
+) -> tuple[Message, Message]:
+    """A closed step: what of the reply may be replayed, then the host's Observations, each content in its `frame`, and its note (or
+    what was wrong)."""
     kept = turn.opaque.get("text")
     written = kept.strip() if isinstance(kept, str) else ""
-    parts = [f"Observation: {observation.content}" for observation in observations]
+    parts = [f"Observation: {frame(observation.content)}" for observation in observations]
     if not note and isinstance(turn.intent, Malformed):
         note = nudge(turn.intent.detail)
     if note:
