@@ -203,7 +203,7 @@ def _postgres(url: str, key: bytes) -> Store:
         from orchestrator.stores.postgres import PostgresStore  # noqa: PLC0415  an optional driver
     except ImportError as error:
         raise ConfigError(
-            f"store = {mask(url)!r} needs the extra: pip install 'orchestrator[postgres]' ({error})"
+            f"store = {mask(url)!r} needs the extra: pip install '.[postgres]' in the checkout ({error})"
         ) from error
     return PostgresStore(url, key=key)
 
@@ -244,7 +244,7 @@ async def open_toolbox(settings: Settings, observe: PolicyObserver = unobserved)
         from orchestrator.mcp.servers import open_servers  # noqa: PLC0415  an extra
     except ImportError as error:
         name = next(iter(settings.mcp))
-        raise ConfigError(f"[mcp.{name}] needs the extra: pip install 'orchestrator[mcp]' ({error})") from error
+        raise ConfigError(f"[mcp.{name}] needs the extra: pip install '.[mcp]' in the checkout ({error})") from error
     async with open_servers(settings.mcp, settings.egress, toolbox):
         yield toolbox
 

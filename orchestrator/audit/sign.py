@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from orchestrator.errors import ConfigError
 
-MISSING = "Ed25519 needs the extra: pip install 'orchestrator[sign]'"
+MISSING = "Ed25519 needs the extra: pip install '.[sign]' in the checkout"
 
 
 @dataclass(frozen=True, slots=True)

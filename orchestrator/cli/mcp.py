@@ -34,7 +34,7 @@ async def _mcp(ctx: Context, tenant: str | None, *, worker: bool) -> int:
         from orchestrator.api.mcp import make_server  # noqa: PLC0415  an extra
         from orchestrator.api.service import open_service  # noqa: PLC0415  an extra
     except ImportError as error:
-        raise ConfigError(f"mcp needs the extras: pip install 'orchestrator[api,mcp]' ({error})") from error
+        raise ConfigError(f"mcp needs the extras: pip install '.[api,mcp]' in the checkout ({error})") from error
     # nothing is bound, so nobody must be kept out: whoever can start this can read the store
     near = ctx.settings.api.model_copy(update={"host": "127.0.0.1"})
     settings = ctx.settings.model_copy(update={"api": near})

@@ -103,7 +103,7 @@ async def _serve(ctx: Context, settings: Settings, *, worker: bool) -> int:
         from orchestrator.api.service import open_service  # noqa: PLC0415  an extra
         from orchestrator.console import pages as console  # noqa: PLC0415  an extra
     except ImportError as error:
-        raise ConfigError(f"serve needs the extra: pip install 'orchestrator[api]' ({error})") from error
+        raise ConfigError(f"serve needs the extra: pip install '.[api]' in the checkout ({error})") from error
     async with open_service(settings) as service, _door(service, settings) as door:
         with listen(settings.api.host, settings.api.port) as listener:
             server = Server(create_app(service, [*door, *console.routes(service)]), service.closing)
@@ -131,6 +131,6 @@ async def _door(service: Any, settings: Settings) -> AsyncGenerator[list[Any], N
     try:
         from orchestrator.api.mcp import open_door  # noqa: PLC0415  an extra
     except ImportError as error:
-        raise ConfigError(f"api.mcp needs the extra: pip install 'orchestrator[mcp]' ({error})") from error
+        raise ConfigError(f"api.mcp needs the extra: pip install '.[mcp]' in the checkout ({error})") from error
     async with open_door(service) as routes:
         yield routes

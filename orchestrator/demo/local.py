@@ -53,7 +53,7 @@ async def serve() -> AsyncIterator[str]:
     """Start the server in a process of its own, on loopback; gives its OpenAI base URL. ConfigError without the extra."""
     weights = _weights()
     if importlib.util.find_spec("xllamacpp") is None:
-        raise ConfigError("no llama.cpp: pip install 'orchestrator[local]'")
+        raise ConfigError("no llama.cpp: pip install '.[local]' in the checkout")
     server = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",

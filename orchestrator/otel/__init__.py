@@ -35,7 +35,7 @@ def tracing(settings: Settings, secrets: tuple[str, ...] = ()) -> Iterator[tuple
         from orchestrator.otel.spans import Spans  # noqa: PLC0415
     except ImportError as error:
         raise ConfigError(
-            f"{named} is set, which needs the extra: pip install 'orchestrator[otel]' ({error})"
+            f"{named} is set, which needs the extra: pip install '.[otel]' in the checkout ({error})"
         ) from error
     content = os.environ.get(CONTENT, "").casefold() == "true"
     spans = Spans(BatchSpanProcessor(OTLPSpanExporter()), settings, content=content, secrets=secrets)

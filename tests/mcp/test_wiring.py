@@ -132,9 +132,9 @@ def test_without_the_extra_everything_else_works_and_the_error_says_what_to_inst
 
     assert "calculator" in said("", "tools", "list").stdout
     for config, words, remedy in (
-        (CONFIG, ("tools", "list"), "[mcp.near] needs the extra: pip install 'orchestrator[mcp]'"),
-        ("", ("mcp",), "mcp needs the extras: pip install 'orchestrator[api,mcp]'"),
-        ("[api]\nport = 0\nmcp = true", ("serve",), "api.mcp needs the extra: pip install 'orchestrator[mcp]'"),
+        (CONFIG, ("tools", "list"), "[mcp.near] needs the extra: pip install '.[mcp]' in the checkout"),
+        ("", ("mcp",), "mcp needs the extras: pip install '.[api,mcp]' in the checkout"),
+        ("[api]\nport = 0\nmcp = true", ("serve",), "api.mcp needs the extra: pip install '.[mcp]' in the checkout"),
     ):
         refused = said(config, *words)
         assert refused.returncode == 2

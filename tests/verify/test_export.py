@@ -197,5 +197,5 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.Mo
     for name in [name for name in sys.modules if name.startswith("cryptography")]:
         monkeypatch.setitem(sys.modules, name, None)
     for ask in (lambda: signer(PRIVATE, "trace.signing_key"), lambda: public_key(PUBLIC, "p"), new_key):
-        with pytest.raises(ConfigError, match=r"pip install 'orchestrator\[sign\]'"):
+        with pytest.raises(ConfigError, match=r"pip install '\.\[sign\]' in the checkout"):
             ask()
