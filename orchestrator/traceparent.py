@@ -37,7 +37,7 @@ def span_id(run_id: str, name: str) -> str:
 
 def traceparent(run_id: str, labels: Mapping[str, str], name: str) -> str:
     """What a callee of the span `name` is told. Sampled, unless the submitter said otherwise."""
-    given = parse(labels.get(LABEL, ""))
+    given = parse(labels[LABEL]) if LABEL in labels else None
     return f"00-{trace_id(run_id, labels)}-{span_id(run_id, name)}-{given[2] if given else '01'}"
 
 

@@ -12,7 +12,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from orchestrator.core.repair import MAX_DEPTH, Refused, after_blanks, strict, token
@@ -49,7 +49,7 @@ def parse(text: str) -> Arguments:
         return Arguments(
             None, problem="something follows the JSON object of the arguments; write one object and nothing else"
         )
-    return Arguments(found.value, repaired=found.repaired or fenced, problem=found.problem, truncated=found.truncated)
+    return replace(found, repaired=True) if fenced else found
 
 
 def scan(text: str, start: int) -> tuple[Arguments, int]:

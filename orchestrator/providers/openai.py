@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestrator.core.events import Anomaly, StopReason, Usage
@@ -116,7 +116,7 @@ def _whole(body: Any, reply: Reply, asked: Asked) -> Completion:
     message = choice.get("message")
     if error_of(choice) is None and not isinstance(message, dict):
         raise fault("MALFORMED_RESPONSE", "the reply's choice holds no message")
-    if any(isinstance(function.get("arguments"), dict) for function in _functions(dict_of(message))):
+    if any(isinstance(dict_of(call.get("function")).get("arguments"), dict) for call in _raw_calls(dict_of(message))):
         body = exact(reply.body)
         choice = _first(body) or choice
     if not text_of(choice.get("finish_reason")).strip() and error_of(choice) is None:
@@ -138,12 +138,13 @@ def _turn(choice: dict[str, Any], usage: dict[str, Any], asked: Asked) -> Comple
     stop, odd = finish(choice.get("finish_reason"), output_tokens=spent.output_tokens, max_tokens=asked.max_tokens)
     text, thinking = _content(message.get("content"))
     reasoning = next((message[name] for name in _REASONING if text_of(message.get(name))), "") or thinking
-    calls, flags = _calls(message)
+    raw = _raw_calls(message)
+    calls, flags = _calls(raw)
     if text_of(message.get("refusal")) and not text.strip() and not calls:
         text, stop = message["refusal"], StopReason.REFUSAL
     if calls and stop is StopReason.END_TURN:
         stop = StopReason.TOOL_USE
-    opaque = _opaque(message, asked.model) if calls else {}
+    opaque = _opaque(message, raw, asked.model) if calls else {}
     return Completion(text, reasoning, calls, stop, spent, odd + flags, opaque)
 
 
@@ -172,13 +173,8 @@ def _raw_calls(message: dict[str, Any]) -> list[dict[str, Any]]:
     return [dict_of(call) for call in given]
 
 
-def _functions(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    return (dict_of(call.get("function")) for call in _raw_calls(message))
-
-
-def _calls(message: dict[str, Any]) -> tuple[tuple[RawCall, ...], tuple[Anomaly, ...]]:
-    raw = _raw_calls(message)
-    ids, missing, twice = unique_ids(call.get("id") for call in raw)
+def _calls(raw: list[dict[str, Any]]) -> tuple[tuple[RawCall, ...], tuple[Anomaly, ...]]:
+    ids, missing, twice = unique_ids([call.get("id") for call in raw])
     calls = []
     for id, call in zip(ids, raw, strict=True):
         function = dict_of(call.get("function"))
@@ -198,10 +194,9 @@ def _usage(usage: dict[str, Any]) -> Usage:
     )
 
 
-def _opaque(message: dict[str, Any], model: str) -> dict[str, Any]:
+def _opaque(message: dict[str, Any], raw: list[dict[str, Any]], model: str) -> dict[str, Any]:
     # Only what cannot be rebuilt: reasoning that must come back with its calls, and vendors' extras on calls.
     kept = {name: message[name] for name in _KEPT if message.get(name)}
-    raw = _raw_calls(message)
     extras = [
         {name: value for name, value in call.items() if name not in _PLAIN_CALL and value is not None} for call in raw
     ]

@@ -253,7 +253,10 @@ def is_events(reply: Reply) -> bool:
 def unique_ids(given: Iterable[Any]) -> tuple[list[str], bool, bool]:
     """Call ids, all different and none empty, with: was one missing? was one there twice? The first of equals keeps its id."""
     raw = [heal(value.strip()) if isinstance(value, str) else "" for value in given]
-    taken, ids = set(raw), []
+    taken = set(raw)
+    if len(taken) == len(raw) and "" not in taken:
+        return raw, False, False
+    ids: list[str] = []
     seen: set[str] = set()
     for index, value in enumerate(raw):
         fresh = value

@@ -12,6 +12,7 @@ from orchestrator.core.spec import Json, ToolResult, ToolSpec
 from orchestrator.core.summary import facts
 
 _DAY = 86_400.0
+_PLAIN = {trusted: Head(trusted=trusted) for trusted in (False, True)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def settle(result: ToolResult, spec: ToolSpec | None, rules: Rules, *, bare: boo
     if result.status == "error":
         head = Head("error", result.code or "TOOL_ERROR", result.message, trusted)
     else:
-        head = Head(message=result.message, trusted=trusted)
+        head = _PLAIN[trusted] if not result.message else Head(message=result.message, trusted=trusted)
     cleaned = clean(result.data, head, rules if bare else replace(rules, believe=False))
     known: Mapping[str, str] = {}
     if spec is not None and spec.facts and cleaned.head.status == "success":
