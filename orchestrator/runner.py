@@ -119,8 +119,8 @@ class Session:
     async def perform(self, command: Command) -> None:
         """Do what was decided and record what came of it."""
         match command:
-            case Record(event=event):
-                await self.record(event)
+            case Record(event=event, more=more):
+                await self.record(event, *more)
             case AskModel():
                 await self._ask(command)
             case CallTools():
@@ -201,8 +201,8 @@ class Session:
         match decide(after, entry.at):
             case CallTools() as call:
                 await self._call(call, turn)
-            case Record(event=event):
-                await self.record(turn, event)
+            case Record(event=event, more=more):
+                await self.record(turn, event, *more)
             case _:
                 await self.record(turn)
 

@@ -63,9 +63,10 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Nothing to perform: append this."""
+    """Nothing to perform: append this, and `more` behind it."""
 
     event: Event
+    more: tuple[Event, ...] = ()
 
 
 Command: TypeAlias = AskModel | CallTools | Wait | Record
@@ -106,18 +107,22 @@ def _stopped(run: Run, now: float) -> RunEnded | None:
 
 def _act(run: Run, now: float) -> Command:
     """The open step's actions: those that need no tool first, then all that can run, then the wait for the rest."""
+    told: list[Event] = []
     runnable: list[Action] = []
     rules: dict[str, str] = {}
     for action in run.pending:
         spec = run.tool(action.tool)
         verdict = _ruled(run, action, spec, now)
         if not (verdict is None or isinstance(verdict, Ruling)):
-            return Record(verdict)
+            told.append(verdict)
+            continue
         if verdict is not None:
             rules[action.id] = verdict.rule
         waiting = run.waiting.get(action.id)
         if waiting is None or (waiting.poll is not None and waiting.poll <= now):
             runnable.append(action)
+    if told:
+        return Record(told[0], tuple(told[1:]))
     if runnable:
         return CallTools(tuple(runnable), rules)
     return Wait(min(min(wait.until, wait.poll or wait.until) for wait in run.waiting.values()))

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import NoReturn
 
 import pytest
 
-from orchestrator.core.events import Action
+from orchestrator.core.decide import Record, decide
+from orchestrator.core.events import Action, Entry, Observation, Waiting
 from orchestrator.core.identifier import loose
 from orchestrator.core.permission import permit
 from orchestrator.core.provenance import Sources
-from orchestrator.core.run import Step
-from tests.build import run_of
+from orchestrator.core.run import Step, replay
+from tests.build import acts, run_of
 from tests.permission.scene import CONTACTS, EVIL, SEND, after, begun, ruling
 
 PATTERNS: dict[str, Callable[[int], str]] = {
@@ -94,3 +96,13 @@ def test_a_ruling_on_an_untainted_run_costs_the_same_at_any_length() -> None:
     action = Action("1.0", "send_mail", {"to": EVIL})
     took = seconds(lambda: [permit(run, action, SEND) for _ in range(1000)])
     assert took < 0.1, "a microsecond or a few each"
+
+
+def test_all_approvals_of_a_reply_are_asked_for_together() -> None:
+    """Each call is judged once, not once more for each that waits: a reply of many calls must not hold up the loop."""
+    calls = [("send_mail", {"to": "ann@home.org" if number % 2 else f"{number}{EVIL}"}) for number in range(40)]
+    read = after("hello")
+    command = decide(replay([Entry(read.run_id, read.seq + 1, 1010.0, acts(2, *calls))], read), 1010.0)
+    assert isinstance(command, Record)
+    told = Counter(type(each) for each in (command.event, *command.more))
+    assert told == {Waiting: 20, Observation: 19}, "twenty to ask for, and the same call again nineteen times"
