@@ -119,6 +119,14 @@ SELECT at, epoch, body FROM entries WHERE run_id = %s AND seq > %s AND seq <= %s
 -- [bump]
 INSERT INTO runs (run_id, epoch) VALUES (%s, 1) ON CONFLICT (run_id) DO UPDATE SET epoch = runs.epoch + 1 RETURNING epoch;
 
+-- [read several]
+SELECT asked.place, found.seq, found.at, found.body
+FROM unnest(%s::text[], %s::bigint[]) WITH ORDINALITY AS asked(run_id, after, place)
+CROSS JOIN LATERAL (
+    SELECT seq, at, body FROM entries WHERE run_id = asked.run_id AND seq > asked.after ORDER BY seq
+) AS found
+ORDER BY asked.place, found.seq;
+
 -- [read]
 SELECT seq, at, body FROM entries WHERE run_id = %s AND seq > %s ORDER BY seq LIMIT %s;
 

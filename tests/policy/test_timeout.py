@@ -8,6 +8,7 @@ import pytest
 
 from orchestrator.errors import ConfigError, Timeout
 from orchestrator.policy import Ask, layered, paced, timeout
+from orchestrator.policy.timeout import Scope
 from tests.policy.callee import Callee, now
 
 pytestmark = pytest.mark.virtual
@@ -99,6 +100,33 @@ async def test_a_callees_own_timeout_has_the_same_name() -> None:
     with pytest.raises(Timeout) as error:
         await layered(Callee([TimeoutError("socket")]), timeout(30))(Ask("x"))
     assert error.value.code == "TIMEOUT"
+
+
+async def test_a_limit_leaves_alone_what_ends_in_time_and_who_cancels_from_outside() -> None:
+    with Scope(now() + 5) as scope:
+        await asyncio.sleep(4)
+    await asyncio.sleep(60)
+    assert (scope.passed, scope.cancelled) == (False, False)
+
+    async def limited() -> None:
+        with Scope(now() + 5):
+            await asyncio.sleep(60)
+
+    task = asyncio.ensure_future(limited())
+    await asyncio.sleep(1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    with pytest.raises(TimeoutError):
+        await limited()
+    assert now() == 70
+
+
+async def test_of_two_limits_the_nearer_one_is_the_one_that_passed() -> None:
+    with Scope(now() + 9) as outer:
+        with pytest.raises(TimeoutError), Scope(now() + 3):
+            await asyncio.sleep(60)
+        assert (outer.passed, now()) == (False, 3)
 
 
 async def test_a_timeout_of_nothing_is_a_mistake_in_the_settings() -> None:

@@ -41,6 +41,32 @@ async def test_runs_do_not_see_each_other(store: Store) -> None:
     assert (len(await store.read("a")), len(await store.read("b"))) == (1, 2)
 
 
+async def test_traces_that_are_read_at_once_do_not_mix_and_none_spoils_another(store: Store) -> None:
+    for run in range(40):
+        await store.append(f"r{run}", 0, WHOLE[: 1 + run % 3], at=float(run))
+    odd = [store.read("r7", after=1), store.read("r7"), store.read("nobody"), store.read("no\0body")]
+    *read, after, again, nobody, impossible = await asyncio.gather(
+        *(store.read(f"r{run}") for run in range(40)), *odd, return_exceptions=True
+    )
+    for run, trace in enumerate(read):
+        assert not isinstance(trace, BaseException)
+        assert [(entry.run_id, entry.seq, entry.at) for entry in trace] == [
+            (f"r{run}", seq, run) for seq in range(1, 2 + run % 3)
+        ]
+    assert again == read[7]
+    assert after == read[7][1:]  # type: ignore[index]
+    assert nobody == ()
+    assert impossible == () or isinstance(impossible, StoreError)
+
+
+async def test_who_gives_up_on_a_trace_holds_up_no_other_reader(store: Store) -> None:
+    await store.append("r", 0, [STARTED], at=1.0)
+    given_up, kept = (asyncio.ensure_future(store.read("r")) for _ in range(2))
+    await asyncio.sleep(0)
+    given_up.cancel()
+    assert len(await kept) == 1
+
+
 @pytest.mark.parametrize("seen", [0, 1, 3, 100])
 async def test_an_append_that_has_not_seen_exactly_the_trace_is_a_conflict(store: Store, seen: int) -> None:
     await store.append("r", 0, [STARTED, TURN], at=1.0)
