@@ -69,7 +69,8 @@ class View:
             case Observation() as seen:
                 yield observation_line(seen)
             case Waiting(id=action_id, reason=reason, until=until):
-                yield Text(f"waiting for {reason} of action {action_id}, until {when(until)}", "yellow")
+                way = f": orchestrator approve {entry.run_id} {action_id} (or refuse)" if reason == "approval" else ""
+                yield Text(f"waiting for {reason} of action {action_id}, until {when(until)}{way}", "yellow")
             case Decision(by=by, verdict=verdict, id=action_id):
                 yield Text(plain(f"{by}: {verdict} {action_id}"), "yellow")
             case RunEnded():
