@@ -28,7 +28,13 @@ async def line(url: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.St
 
 
 def head(api: Place, *more: str, target: str = "/v1/runs", method: str = "POST") -> bytes:
-    lines = [f"{method} {target} HTTP/1.1", "host: 127.0.0.1", "connection: close", f"authorization: Bearer {api.admin}", *more]
+    lines = [
+        f"{method} {target} HTTP/1.1",
+        "host: 127.0.0.1",
+        "connection: close",
+        f"authorization: Bearer {api.admin}",
+        *more,
+    ]
     return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
 
 
