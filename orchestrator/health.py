@@ -41,9 +41,7 @@ Absent = Callable[[], Mapping[str, str]]
 
 
 @contextmanager
-def serve(
-    host: str, port: int, problem: Problem, metrics: Render = default, absent: Absent = dict
-) -> Iterator[str]:
+def serve(host: str, port: int, problem: Problem, metrics: Render = default, absent: Absent = dict) -> Iterator[str]:
     """Serve while the block lasts; gives the URL. Port 0 takes a free one. ConfigError when the address cannot be had."""
 
     class Handler(_Handler):
