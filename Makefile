@@ -28,6 +28,7 @@ test: setup  ## run the tests
 
 lint: setup  ## ruff, mypy --strict, and Bandit over what is shipped
 	$(PY) -m ruff check $(CODE)
+	$(PY) -m ruff format --check --quiet $(CODE)
 	$(PY) -m bandit --quiet --configfile pyproject.toml --recursive orchestrator tools
 	$(PY) -m mypy
 
