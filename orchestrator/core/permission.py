@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Literal
 
-from orchestrator.core.clean.strip import strip
+from orchestrator.core.clean.strip import flat
 from orchestrator.core.events import Action, Actions
 from orchestrator.core.provenance import Argument, Sources, performed
 from orchestrator.core.run import Run
@@ -168,5 +168,5 @@ def _told(argument: Argument) -> str:
 
 def _short(text: str) -> str:
     """On one line, with nothing in it that cannot be seen."""
-    line = " ".join(strip(text[: 8 * _SHOWN]).split())
+    line = flat(text, _SHOWN)
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"

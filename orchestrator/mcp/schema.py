@@ -23,6 +23,7 @@ from referencing.exceptions import Unresolvable
 
 from orchestrator.core.clean import defuse, strip
 from orchestrator.core.clean.defuse import defuse_tokens
+from orchestrator.core.clean.strip import flat
 from orchestrator.core.spec import JsonObject
 from orchestrator.errors import Rejected
 from orchestrator.tool import Arguments
@@ -61,7 +62,7 @@ class BadSchema(ValueError):
 
 def readable(text: str, limit: int) -> str:
     """Foreign words for a prompt: nothing invisible, no look-alikes of our own, on one line, at most `limit` characters."""
-    plain = defuse(" ".join(strip(text[: limit * 8]).split()))
+    plain = defuse(flat(text, limit))
     return plain if len(plain) <= limit else plain[: limit - 1] + "…"
 
 

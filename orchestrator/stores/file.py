@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from orchestrator.errors import StoreError
 from orchestrator.stores.script import script
@@ -23,6 +27,17 @@ ADVICE = {
     sqlite3.SQLITE_NOTADB: "this is no SQLite database: give another path",
     sqlite3.SQLITE_CORRUPT: "the file is damaged: restore a backup; `sqlite3 FILE .recover` saves what can be read",
 }
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    """`run(connection)` is to be called in a thread that has a connection, perhaps again if the transaction had to be redone;
+    and the future that answers who asked."""
+
+    run: Callable[[sqlite3.Connection], Any]
+    result: Any = None
+    error: BaseException | None = None
+    future: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 def connect(path: Path, busy: float, *, reading: bool = False) -> sqlite3.Connection:

@@ -12,28 +12,17 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from orchestrator.stores.batch import settle
-from orchestrator.stores.file import connect, failure
+from orchestrator.stores.file import Work, connect, failure
 
 T = TypeVar("T")
 
 THREADS = 2
 TOGETHER = 32
 """Readings that are handed to one thread at once: one that takes long holds up no more than these."""
-
-
-@dataclass(slots=True, eq=False)
-class Reading:
-    """`run(connection)` is to be called in a thread; it leaves no cursor and no transaction open, so no reader holds anything."""
-
-    run: Callable[[sqlite3.Connection], Any]
-    result: Any = None
-    error: BaseException | None = None
-    future: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 class Readers:
@@ -45,11 +34,12 @@ class Readers:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix=f"reader of {path.name}")
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
-        self._gathered: list[Reading] = []
+        self._gathered: list[Work] = []
 
     async def read(self, run: Callable[[sqlite3.Connection], T]) -> T:
-        """What `run(connection)` gives back, or raises: SQLite's own errors as StoreErrors."""
-        reading = Reading(run)
+        """What `run(connection)` gives back, or raises: SQLite's own errors as StoreErrors. It leaves no cursor and no transaction
+        open, so no reader holds anything."""
+        reading = Work(run)
         if not self._gathered:
             self._loop.call_soon(self._hand_over)
         self._gathered.append(reading)
@@ -68,7 +58,7 @@ class Readers:
         for start in range(0, len(asked), TOGETHER):
             self._threads.submit(self._read, asked[start : start + TOGETHER])
 
-    def _read(self, readings: Sequence[Reading]) -> None:
+    def _read(self, readings: Sequence[Work]) -> None:
         for reading in readings:
             try:
                 reading.result = reading.run(self._connection())

@@ -14,13 +14,13 @@ from orchestrator.errors import StoreError
 from orchestrator.stores import Statement, Store
 from orchestrator.stores.batch import Append, check_run_id, prepare, settle
 from orchestrator.stores.evidence import Evidence, evidence, stored_body
-from orchestrator.stores.file import SQL
+from orchestrator.stores.file import SQL, Work
 from orchestrator.stores.follow import Bell, tail
 from orchestrator.stores.readers import Readers
 from orchestrator.stores.record import load
 from orchestrator.stores.row import Ended, RunRow
 from orchestrator.stores.script import listing, run_row
-from orchestrator.stores.writer import Job, Work, Writer
+from orchestrator.stores.writer import Job, Writer
 
 T = TypeVar("T")
 

@@ -17,7 +17,6 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -26,7 +25,7 @@ from typing import Any, TypeAlias
 
 from orchestrator.core.chain import Chain
 from orchestrator.stores.batch import Append, chained, conflict
-from orchestrator.stores.file import SQL, connect, failure, migrate
+from orchestrator.stores.file import SQL, Work, connect, failure, migrate
 from orchestrator.stores.row import Head
 
 FULL_BATCH = 1000
@@ -37,16 +36,6 @@ CHUNKS = (128, 64, 32, 16, 8, 4, 2, 1)
 
 PARAMETERS = 999
 """Of one statement: so many fit every SQLite."""
-
-
-@dataclass(slots=True, eq=False)
-class Work:
-    """Something else to do inside the writer's transaction. `run` may be called again if the batch had to be redone."""
-
-    run: Callable[[sqlite3.Connection], Any]
-    result: Any = None
-    error: BaseException | None = None
-    future: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 Job: TypeAlias = Append | Work

@@ -14,7 +14,7 @@ from orchestrator.core.clean.hide import MASK, hide, net
 from orchestrator.core.clean.html import is_html, read_page
 from orchestrator.core.clean.mask import has_run, mask
 from orchestrator.core.clean.result import Head, Rules
-from orchestrator.core.clean.strip import strip
+from orchestrator.core.clean.strip import flat, strip
 from orchestrator.core.spec import Json
 
 _SHELL = (
@@ -268,4 +268,4 @@ def frame(draft: Draft) -> tuple[str, str]:
 
 def one_line(text: str, limit: int) -> str:
     """`text` cleaned, on one line, of at most `limit` characters."""
-    return cut(defuse(" ".join(strip(text[: limit * 8]).split())), limit).replace("\n", " ")
+    return cut(defuse(flat(text, limit)), limit).replace("\n", " ")

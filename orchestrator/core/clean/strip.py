@@ -54,6 +54,11 @@ def strip(text: str) -> str:
     return _INVISIBLE.sub(_keep, text)
 
 
+def flat(text: str, limit: int) -> str:
+    """The beginning of `text` on one line, with nothing in it that cannot be seen: enough of it for `limit` characters."""
+    return " ".join(strip(text[: limit * 8]).split())
+
+
 def _paired(text: str) -> str:
     """Surrogate pairs joined, lone surrogates replaced by U+FFFD."""
     if re.search("[\ud800-\udfff]", text) is None:
