@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
 
 from orchestrator.demo.server import serve
 
+T = TypeVar("T")
+
 
 @contextmanager
-def demo_server() -> Iterator[str]:
-    """Its URL, without a path."""
-    loop = asyncio.new_event_loop()
-    ready: list[str] = []
-    up, done = threading.Event(), asyncio.Event()
+def in_a_thread(
+    opened: Callable[[asyncio.AbstractEventLoop], AbstractAsyncContextManager[T]],
+) -> Iterator[T]:
+    """What `opened(loop)` gives, kept open by an event loop in a thread of its own."""
+    loop, up, done, found = asyncio.new_event_loop(), threading.Event(), asyncio.Event(), list[T]()
 
     async def work() -> None:
-        async with serve() as server:
-            ready.append(server.url)
+        async with opened(loop) as value:
+            found.append(value)
             up.set()
             await done.wait()
 
@@ -27,8 +34,25 @@ def demo_server() -> Iterator[str]:
     thread.start()
     try:
         assert up.wait(10)
-        yield ready[0]
+        yield found[0]
     finally:
         loop.call_soon_threadsafe(done.set)
         thread.join()
         loop.close()
+
+
+@contextmanager
+def demo_server() -> Iterator[str]:
+    """Its URL, without a path."""
+    with in_a_thread(lambda _: serve()) as server:
+        yield server.url
+
+
+def only_the_demo(monkeypatch: pytest.MonkeyPatch, folder: Path, url: str) -> None:
+    """In this folder, with no settings of the environment but the demo model at this URL."""
+    for name in list(os.environ):
+        if name.startswith(("ORCHESTRATOR_", "OPENAI_", "ANTHROPIC_")):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/v1")
+    monkeypatch.setenv("OPENAI_MODEL", "demo")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 
 from orchestrator.cli import main
 from tests.cli.said import Call, Said
-from tests.served import demo_server
+from tests.served import demo_server, only_the_demo
 
 
 @pytest.fixture(scope="module")
@@ -23,12 +22,7 @@ def url() -> Iterator[str]:
 @pytest.fixture
 def cli(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
     """Calls the command line in this process, in an empty folder, with a model at hand."""
-    for name in list(os.environ):
-        if name.startswith(("ORCHESTRATOR_", "OPENAI_", "ANTHROPIC_")):
-            monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/v1")
-    monkeypatch.setenv("OPENAI_MODEL", "demo")
+    only_the_demo(monkeypatch, tmp_path, url)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
 
     def call(*words: str, model: str = "demo") -> Said:

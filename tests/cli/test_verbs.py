@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from orchestrator.inbox import signed
 from tests.api.place import KEY, NOW, Place, place
 from tests.build import acts, final
 from tests.cli.said import Call
+from tests.served import in_a_thread
 
 ASKS = (acts(1, ("pay", {"q": "boss"})), Waiting("1.0", 9e9, "approval"))
 ORDERED = (acts(1, ("search", {"q": "book"})), ActionStarted("1.0", "r1:1.0"), Waiting("1.0", 9e9))
@@ -35,31 +37,16 @@ class Server:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
 
 
-@contextmanager
-def serving(folder: Path) -> Iterator[Server]:
-    loop, up, done, found = asyncio.new_event_loop(), threading.Event(), asyncio.Event(), list[Server]()
-
-    async def work() -> None:
-        async with place(folder) as api, api.served() as url:
-            found.append(Server(api, url, loop))
-            up.set()
-            await done.wait()
-
-    thread = threading.Thread(target=loop.run_until_complete, args=(work(),))
-    thread.start()
-    try:
-        assert up.wait(10)
-        yield found[0]
-    finally:
-        loop.call_soon_threadsafe(done.set)
-        thread.join()
-        loop.close()
+@asynccontextmanager
+async def opened(folder: Path, loop: asyncio.AbstractEventLoop) -> AsyncIterator[Server]:
+    async with place(folder) as api, api.served() as url:
+        yield Server(api, url, loop)
 
 
 @pytest.fixture
 def api(tmp_path: Path, cli: Call, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """After `cli`, which empties the environment: from then on the command line asks this server."""
-    with serving(tmp_path / "server") as server:
+    with in_a_thread(partial(opened, tmp_path / "server")) as server:
         monkeypatch.setenv("ORCHESTRATOR_URL", server.url)
         monkeypatch.setenv("ORCHESTRATOR_TOKEN", server.place.admin)
         yield server

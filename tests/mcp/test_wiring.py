@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -34,7 +33,7 @@ from orchestrator.worker.queue import abilities
 from tests.build import ScriptedModel, acts, final
 from tests.cli.said import TWO_HOPS
 from tests.mcp.inside import Inside, echo, opened
-from tests.served import demo_server
+from tests.served import demo_server, only_the_demo
 
 RAW = str(Path(__file__).parent / "raw.py")
 CONFIG = f"""
@@ -61,12 +60,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture
 def run(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    for name in list(os.environ):
-        if name.startswith(("ORCHESTRATOR_", "OPENAI_", "ANTHROPIC_")):
-            monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/v1")
-    monkeypatch.setenv("OPENAI_MODEL", "demo")
+    only_the_demo(monkeypatch, tmp_path, url)
     (tmp_path / "orchestrator.toml").write_text(CONFIG, "utf-8")
 
     def call(*words: str) -> tuple[int, str, str]:
