@@ -22,6 +22,7 @@ import aiohttp
 import httpx
 from yarl import URL
 
+from orchestrator.core.quick import quick
 from orchestrator.errors import CallError, ConfigError, Timeout, Unavailable
 from orchestrator.providers.wire import MAX_REPLY, Reply, Request
 
@@ -31,6 +32,7 @@ _PIECE = 512 * 1024
 _BROKEN = (aiohttp.ClientError, OSError)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Timeouts:
     """Seconds; None is no limit. An unstreamed call knows only `connect` and `whole`."""

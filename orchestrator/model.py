@@ -19,6 +19,7 @@ from orchestrator.core import native, render, text
 from orchestrator.core.decide import AskModel
 from orchestrator.core.events import Anomaly, ModelTurn
 from orchestrator.core.prompt import Completion, Delta, Prompt
+from orchestrator.core.quick import quick
 from orchestrator.core.run import Run
 from orchestrator.core.spec import JsonObject
 from orchestrator.core.text.cut import Cut
@@ -61,6 +62,7 @@ class Models(Protocol):
         ...
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Turn:
     """What one asking is about: the input that goes through the policies."""

@@ -25,6 +25,7 @@ from orchestrator.core.events import (
 )
 from orchestrator.core.guard import REPEATED_ACTION, call_key
 from orchestrator.core.permission import POLICY, Ruling, permit
+from orchestrator.core.quick import quick
 from orchestrator.core.run import Run
 from orchestrator.core.spec import Limits, ToolSpec
 
@@ -34,6 +35,7 @@ APPROVAL_SECONDS = 86_400.0
 _LONGEST_SOUGHT = 2000
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class AskModel:
     """Ask for the next turn, with at most `max_output` tokens; `finish` when it is the last one.
@@ -46,6 +48,7 @@ class AskModel:
     out: tuple[tuple[str, int], ...] = ()
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class CallTools:
     """Perform these actions side by side. `rules`: by id, the rule of the permissions that allowed it (none: a person did)."""
@@ -54,6 +57,7 @@ class CallTools:
     rules: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Wait:
     """Nothing to do until then (unix seconds), or until somebody appends to the trace."""
@@ -61,6 +65,7 @@ class Wait:
     until: float
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Record:
     """Nothing to perform: append this, and `more` behind it."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
+from orchestrator.core.quick import quick
 from orchestrator.core.spec import AgentSpec, Json, JsonObject, Limits, Rule, ToolSpec
 
 
@@ -74,6 +75,7 @@ class Anomaly(StrEnum):
     DUPLICATE_ACTION = "duplicate_action"
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens of one or more model calls, and their price (None: the model has no price in the settings)."""
@@ -100,6 +102,7 @@ class Usage:
         )
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One try of a model or tool call that did not succeed: error code and seconds spent, `target` = model or tool."""
@@ -109,6 +112,7 @@ class Attempt:
     seconds: float
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Action:
     """A call that the model proposes. `id` is ours, "{step}.{index}", steps from 1 and indexes from 0."""
@@ -118,6 +122,7 @@ class Action:
     input: JsonObject
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Actions:
     """The model wants these calls made (one in the text protocol, one or more natively)."""
@@ -126,6 +131,7 @@ class Actions:
     kind: Literal["actions"] = "actions"
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Final:
     """The model ends the run. `missing` is set when it says honestly that it cannot answer: what it lacks."""
@@ -135,6 +141,7 @@ class Final:
     kind: Literal["final"] = "final"
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Malformed:
     """Nothing in this turn may be executed or believed; `detail` is what the model is told, in one sentence."""
@@ -147,6 +154,7 @@ class Malformed:
 Intent: TypeAlias = Actions | Final | Malformed
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class RunStarted:
     """The first event: all that prompts, guards and permissions are a function of, besides what happens later.
@@ -169,6 +177,7 @@ class RunStarted:
     kind: Literal["run_started"] = "run_started"
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ModelTurn:
     """One reply of the model, read. `thought` is the visible text before the Actions; `reasoning` the provider's own channel.
@@ -192,6 +201,7 @@ class ModelTurn:
     kind: Literal["model_turn"] = "model_turn"
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ActionStarted:
     """Durable before the tool runs. `key` is the idempotency key, the same on every try of this action.
@@ -205,6 +215,7 @@ class ActionStarted:
     kind: Literal["action_started"] = "action_started"
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Observation:
     """What the host writes back. `content` is what the model reads (already cleaned); the raw body lives in the blob store
@@ -225,6 +236,7 @@ class Observation:
     kind: Literal["observation"] = "observation"
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Waiting:
     """A long tool or a person has the word: the run is let go until `until` (unix seconds) or a callback or Decision.
@@ -242,6 +254,7 @@ class Waiting:
     kind: Literal["waiting"] = "waiting"
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Decision:
     """Someone decided about an action: a person, or the host's permissions (`by` is "policy", `reason` begins with the rule).
@@ -260,6 +273,7 @@ class Decision:
     kind: Literal["decision"] = "decision"
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class RunEnded:
     """The last event. `answer` only if the outcome is answered (or what honest text there is), `missing` what was lacking."""
@@ -276,6 +290,7 @@ class RunEnded:
 Event: TypeAlias = RunStarted | ModelTurn | ActionStarted | Observation | Waiting | Decision | RunEnded
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One line of a Trace. `seq` counts from 1 without gaps; `at` is unix seconds."""

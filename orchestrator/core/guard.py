@@ -16,6 +16,7 @@ from zlib import crc32
 
 from orchestrator.core.clean import EMPTY, END
 from orchestrator.core.events import Action, Actions, Anomaly, ModelTurn, Observation
+from orchestrator.core.quick import quick
 
 REPEATED_ACTION = "REPEATED_ACTION"
 """The host's answer to a call that it does not make again."""
@@ -60,6 +61,7 @@ _NOTHING = (
 )  # fmt: skip
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Guard:
     """What the guard knows: words seen (a Bloom filter), the last result of recent calls, consecutive barren steps.

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from orchestrator.core.events import Anomaly, StopReason, Usage
+from orchestrator.core.quick import quick
 from orchestrator.core.spec import Json, JsonObject, ToolSpec
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Text:
     """Plain text."""
@@ -21,6 +23,7 @@ class Text:
     text: str
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A call of an earlier assistant message. `id` is unique in the conversation and never empty."""
@@ -30,6 +33,7 @@ class ToolCall:
     input: JsonObject
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
     """The answer to the ToolCall of the same id."""
@@ -43,6 +47,7 @@ class ToolOutput:
 Part: TypeAlias = Text | ToolCall | ToolOutput
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message. Assistant: Text and ToolCall parts. User: ToolOutput parts first, then Text.
@@ -56,6 +61,7 @@ class Message:
     opaque: Mapping[str, Json] = field(default_factory=dict)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """All that a model is asked with. Messages only ever grow at the end; `tail` (the state summary) stands last and is not history.
@@ -73,6 +79,7 @@ class Prompt:
     json_schema: JsonObject | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class RawCall:
     """A tool call as the provider sent it. `arguments` is the raw JSON text, or an object where the wire has one.
@@ -85,6 +92,7 @@ class RawCall:
     arguments: str | JsonObject
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Completion:
     """A provider's reply, decoded: visible text, reasoning, calls. `anomalies` are the codec's (ids, finish reasons)."""
@@ -98,6 +106,7 @@ class Completion:
     opaque: Mapping[str, Json] = field(default_factory=dict)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Delta:
     """A piece of a streamed reply: visible text or reasoning. `discard`: what was given of this reply so far is void."""

@@ -43,6 +43,7 @@ from orchestrator.core.events import (
     Waiting,
 )
 from orchestrator.core.guard import Guard
+from orchestrator.core.quick import quick
 from orchestrator.core.spec import ToolSpec
 from orchestrator.core.summary import Fact, fold
 from orchestrator.errors import IllegalEvent
@@ -59,6 +60,7 @@ class Note(StrEnum):
     EDITED = "edited"
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Step:
     """One closed step: the turn, its Observations in action order, and the host's notes on it.

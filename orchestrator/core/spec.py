@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, Union
 
+from orchestrator.core.quick import quick
+
 Json: TypeAlias = Union[None, bool, int, float, str, Sequence["Json"], Mapping[str, "Json"]]
 JsonObject: TypeAlias = Mapping[str, Json]
 Protocol: TypeAlias = Literal["native", "text"]
@@ -16,6 +18,7 @@ Role: TypeAlias = Literal["detail", "content", "reach"]
 Sensitive: TypeAlias = Literal["email", "url", "account", "path"]
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
     """One tool as the model, the guard and the metrics see it.
@@ -63,6 +66,7 @@ class ToolSpec:
         return "write"
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One rule of the permissions. It fits an Action when each condition that is given holds; an empty one always holds.
@@ -87,6 +91,7 @@ class Rule:
     spent: float | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Where a run must stop. Seconds, tokens and money (in the price table's currency); None is no limit.
@@ -111,6 +116,7 @@ class Limits:
     summary_chars: int = 2000
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
     """Who runs: the agent's name and version, its protocol and model (names from the settings), its instructions.
@@ -126,6 +132,7 @@ class AgentSpec:
     instructions: str = ""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     """What a tool returns, always in one envelope. `code` is an UPPER_SNAKE word on error, else None.

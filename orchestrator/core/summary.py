@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.core.clean.steps import one_line
+from orchestrator.core.quick import quick
 from orchestrator.core.spec import Json, Language
 
 _VALUE = 200
@@ -18,6 +19,7 @@ _MOST = 64
 _HEADER: Mapping[Language, str] = {"en": "Known so far:", "zh": "【当前已知信息】"}
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Fact:
     """The value of a label, as one clean line, and the step (from 1) whose Observation showed it last."""

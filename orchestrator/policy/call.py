@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from orchestrator.core.events import Attempt
+from orchestrator.core.quick import quick
 from orchestrator.errors import CallError
 
 I = TypeVar("I")  # noqa: E741
@@ -33,6 +34,7 @@ OURS = frozenset({DEADLINE, POOL_FULL})
 """Codes that say nothing about the callee: no breaker counts them."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Ask(Generic[I]):
     """One asking of a model or a tool: the input, and on whose behalf.
@@ -63,6 +65,7 @@ class Policy(Protocol):
         ...
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Waited:
     """A call got its place at `target` after `seconds` in the queue, or gave up on it (`served` is False)."""
@@ -73,6 +76,7 @@ class Waited:
     served: bool = True
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Retrying:
     """Try number `attempt` failed with `code` after `seconds`; the next one begins in `wait` seconds."""
@@ -84,6 +88,7 @@ class Retrying:
     wait: float
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class RetriesEnded:
     """No further try, though the failure was transient: `why` is attempts, time or budget."""
@@ -94,6 +99,7 @@ class RetriesEnded:
     why: str
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class BreakerMoved:
     """A breaker changed its phase; `at` is in the event loop's seconds."""
@@ -104,6 +110,7 @@ class BreakerMoved:
     at: float
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class FellBack:
     """`target` failed with `code`, so `next` is asked."""

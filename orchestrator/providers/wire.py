@@ -11,6 +11,7 @@ import orjson
 
 from orchestrator.core.events import Usage
 from orchestrator.core.prompt import Completion, Delta, Message, Prompt
+from orchestrator.core.quick import quick
 from orchestrator.core.spec import JsonObject
 from orchestrator.errors import CallError
 
@@ -21,6 +22,7 @@ DEEPEST = 400
 DOUBLED = "\0doubled"
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Request:
     """One HTTP POST. `path` is appended to the endpoint's base URL; the endpoint adds the key."""
@@ -30,6 +32,7 @@ class Request:
     body: bytes
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Reply:
     """One HTTP answer, read to its end. Header names are lower case; `closed_early`: the connection broke inside the body."""
@@ -40,6 +43,7 @@ class Reply:
     closed_early: bool = False
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Options:
     """How one model of one endpoint wants to be asked.
@@ -58,6 +62,7 @@ class Options:
     extra: JsonObject = field(default_factory=dict)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Head:
     """The constant part of every request of a run, serialised once: the body is `prefix + b",".join(parts) + b"]}"`."""
@@ -68,6 +73,7 @@ class Head:
     cache: bool = False
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What the reader must know about the request. `max_tokens` 0 is unknown; `now` is unix seconds, for HTTP dates.

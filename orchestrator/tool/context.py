@@ -5,9 +5,11 @@ from __future__ import annotations
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
 
+from orchestrator.core.quick import quick
 from orchestrator.errors import OrchestratorError
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Context:
     """One action of one run. `key` is the idempotency key ("run_id:action_id"): the same on every try, also after a crash.

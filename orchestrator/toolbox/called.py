@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from orchestrator.core.clean import Cleaned, Head, Rules, clean, mask
 from orchestrator.core.events import Action, Attempt, Observation
+from orchestrator.core.quick import quick
 from orchestrator.core.spec import Json, ToolResult, ToolSpec
 from orchestrator.core.summary import facts
 
@@ -15,6 +16,7 @@ _DAY = 86_400.0
 _PLAIN = {trusted: Head(trusted=trusted) for trusted in (False, True)}
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Pending:
     """A long tool has the word. `until` and `poll` are unix seconds: when to give up, when to ask again (None: it will call)."""
@@ -24,6 +26,7 @@ class Pending:
     poll: float | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Called:
     """What came of a call: an Observation, or a Pending. `raw` is the body as it came, secrets masked, for the blob store under
@@ -34,6 +37,7 @@ class Called:
     pending: Pending | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Settled:
     """A result, cleaned, with its facts. `bare`: the tool gave a value and no ToolResult, so an error object in it is its word."""

@@ -16,6 +16,7 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from orchestrator.core.clean import Rules
+from orchestrator.core.quick import quick
 from orchestrator.core.spec import Json, ToolResult
 from orchestrator.errors import CallError, Permanent, Timeout
 from orchestrator.policy import Ask
@@ -29,6 +30,7 @@ _STATES = ("success", "error", "pending")
 _LEFT_BEHIND: set[asyncio.Task[Any]] = set()
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Invocation:
     """A tool with its checked arguments, and on whose behalf; `rules` are those its result is cleaned by.

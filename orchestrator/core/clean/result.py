@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from orchestrator.core.quick import quick
 from orchestrator.core.spec import Json
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Head:
     """What the tool, or the host in its place, says about the result. `trusted` False marks data from outside in the first line."""
@@ -18,6 +20,7 @@ class Head:
     trusted: bool = True
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Rules:
     """`limit` is in characters of content (the frame adds one short line at each end; a text that had to be cut fits `limit`
@@ -30,6 +33,7 @@ class Rules:
     believe: bool = True
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Cleaned:
     """`text` is what the model reads, `body` its part between the frame's lines. `data` is the JSON that was in it, cleaned, or None.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.core.clean.value import plain
+from orchestrator.core.quick import quick
 from orchestrator.core.spec import Json
 
 LARGEST = 1_000_000
@@ -15,6 +16,7 @@ _FAILED = frozenset(("error", "failed", "failure", "fail", "err"))
 _CODES = ("code", "error_code", "errorCode", "errcode", "status_code", "statusCode", "type")
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """JSON: its value and its text."""

@@ -15,6 +15,7 @@ from orchestrator.core.clean.html import is_html, read_page
 from orchestrator.core.clean.mask import has_run, mask
 from orchestrator.core.clean.result import Head, Rules
 from orchestrator.core.clean.strip import flat, strip
+from orchestrator.core.quick import quick
 from orchestrator.core.spec import Json
 
 _SHELL = (
@@ -31,6 +32,7 @@ _LONG = 2048
 _LEAST_ROOM = 64
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A result on its way. `source` is the body as it came, secrets masked; `json` what `text` says, if it is JSON and was read;
