@@ -1,4 +1,4 @@
-"""The token dialects: Llama 3, Mistral, DeepSeek, Kimi, harmony, Qwen's own markers, DSPy fields, and markup we only refuse.
+"""The token dialects: Llama 3, Phi, Granite, Mistral, DeepSeek, Kimi, harmony, Qwen's own markers, DSPy fields, and markup we only refuse.
 
 A token announces a call; what follows is read by scanning. The name is never taken from the arguments, nor inferred from them.
 """
@@ -39,7 +39,9 @@ def tokened(text: str, mark: Mark, tools: Sequence[ToolSpec]) -> Found | None:
     """The call that the token announces. None: it is only mentioned."""
     word = mark.word
     if word == "<|python_tag|>":
-        return _python_tag(text, mark, tools)
+        return _json(text, mark, tools) or malformed("code is not run; write the call as JSON", len(text))
+    if word == "<|tool_call|>" and (found := _json(text, mark, tools)):
+        return found
     if word == "[tool_calls]":
         return _mistral(text, mark, tools)
     if "tool▁call" in word:
@@ -52,13 +54,14 @@ def tokened(text: str, mark: Mark, tools: Sequence[ToolSpec]) -> Found | None:
     return malformed("a call in this markup cannot be read; write Thought: and Action: lines", len(text))
 
 
-def _python_tag(text: str, mark: Mark, tools: Sequence[ToolSpec]) -> Found | None:
+def _json(text: str, mark: Mark, tools: Sequence[ToolSpec]) -> Found | None:
+    """One call or a list of them, as JSON right after the token: Llama 3, Phi, Granite. None: something else stands there."""
     at = after_blanks(text, mark.end)
     if text.startswith("{", at):
         return call_at(text, at, tools) or malformed("the JSON after the token names no tool", at)
     if text.startswith("[", at):
         return calls_at(text, at, tools) or malformed("the list after the token holds no call", at)
-    return malformed("code is not run; write the call as JSON", len(text))
+    return None
 
 
 def _mistral(text: str, mark: Mark, tools: Sequence[ToolSpec]) -> Found | None:
