@@ -16,8 +16,10 @@ from orchestrator.assembly import Offered, open_toolbox, secrets_of
 from orchestrator.core.spec import ToolSpec
 from orchestrator.dispatch import Dispatcher
 from orchestrator.inbox import Inbox
+from orchestrator.policy import Observer, unobserved
 from orchestrator.settings import Settings
 from orchestrator.stores import Store
+from orchestrator.toolbox import Toolbox
 from orchestrator.worker.queue import callback_key, open_queue
 
 
@@ -52,7 +54,8 @@ class Followers:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """`specs` are the tools that runs may be offered. `closing` is set when the server is about to stop: event streams end."""
+    """`specs` are the tools that runs may be offered, `toolbox` calls them, for a worker in this process. `closing` is set when the
+    server is about to stop: event streams end."""
 
     store: Store
     dispatcher: Dispatcher
@@ -63,13 +66,15 @@ class Service:
     clock: Callable[[], float] = time.time
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     followers: Followers = field(default_factory=Followers)
+    toolbox: Toolbox = field(default_factory=Toolbox)
 
 
 @asynccontextmanager
-async def open_service(settings: Settings) -> AsyncIterator[Service]:
-    """The service on the settings' store. ConfigError when it may not be bound where the settings say."""
+async def open_service(settings: Settings, observe: Observer = unobserved) -> AsyncIterator[Service]:
+    """The service on the settings' store. `observe` is told of the tools' policies. ConfigError when it may not be bound where
+    the settings say."""
     gate = Gate(TokenFile(settings.api.tokens), loopback=is_loopback(settings.api.host))
     async with open_queue(settings) as (store, dispatcher):
         inbox = Inbox(store, dispatcher, key=callback_key(settings), secrets=secrets_of(settings))
-        async with open_toolbox(settings) as toolbox:
-            yield Service(store, dispatcher, inbox, settings, gate, Offered(toolbox))
+        async with open_toolbox(settings, observe) as toolbox:
+            yield Service(store, dispatcher, inbox, settings, gate, Offered(toolbox), toolbox=toolbox)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -12,6 +13,7 @@ from orchestrator.api.tokens import EVERY_TENANT
 from orchestrator.cli.context import Context, context, spin
 from orchestrator.cli.worker import run_worker
 from orchestrator.errors import ConfigError
+from orchestrator.metrics import Metrics
 
 
 def mcp(
@@ -40,8 +42,11 @@ async def _mcp(ctx: Context, tenant: str | None, *, worker: bool) -> int:
     settings = ctx.settings.model_copy(update={"api": near})
     who = Principal("mcp", tenant, frozenset({"read", "submit"}))
     async with AsyncExitStack() as stack:
-        service = await stack.enter_async_context(open_service(settings))
-        working = asyncio.create_task(run_worker(ctx, settings)) if worker else None
+        metrics = Metrics()
+        service = await stack.enter_async_context(open_service(settings, partial(metrics.incidents.observe, "tool")))
+        shared = service.store, service.dispatcher
+        tools = service.toolbox, metrics
+        working = asyncio.create_task(run_worker(ctx, settings, shared, tools)) if worker else None
         read, write = await stack.enter_async_context(stdio_server())
         server = make_server(service, lambda _context: who)
         try:

@@ -17,6 +17,7 @@ from orchestrator.cli.queue import span
 from orchestrator.cli.run import AsJson
 from orchestrator.cli.worker import run_worker, signals
 from orchestrator.errors import ConfigError
+from orchestrator.metrics import Metrics
 from orchestrator.settings import Settings
 from orchestrator.show import when
 
@@ -104,7 +105,9 @@ async def _serve(ctx: Context, settings: Settings, *, worker: bool) -> int:
         from orchestrator.console import pages as console  # noqa: PLC0415  an extra
     except ImportError as error:
         raise ConfigError(f"serve needs the extra: pip install '.[api]' in the checkout ({error})") from error
-    async with open_service(settings) as service, _door(service, settings) as door:
+    metrics = Metrics()
+    tools = partial(metrics.incidents.observe, "tool")
+    async with open_service(settings, tools) as service, _door(service, settings) as door:
         with listen(settings.api.host, settings.api.port) as listener:
             server = Server(create_app(service, [*door, *console.routes(service)]), service.closing)
             say_so = partial(ctx.err.print, f"serving {url_of(listener)}", style="bold")
@@ -116,7 +119,8 @@ async def _serve(ctx: Context, settings: Settings, *, worker: bool) -> int:
             say_so()
             serving = asyncio.create_task(server.run_on(listener))
             try:
-                return await run_worker(ctx, settings, (service.store, service.dispatcher))
+                shared = service.store, service.dispatcher
+                return await run_worker(ctx, settings, shared, (service.toolbox, metrics))
             finally:
                 server.stop()
                 await serving

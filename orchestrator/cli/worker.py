@@ -23,6 +23,7 @@ from orchestrator.monitor import depth_of, make_monitor
 from orchestrator.otel import tracing
 from orchestrator.settings import Settings
 from orchestrator.stores import Store
+from orchestrator.toolbox import Toolbox
 from orchestrator.worker import Ending, Watchdog, Worker
 from orchestrator.worker.advice import advising
 from orchestrator.worker.elsewhere import remember
@@ -58,19 +59,29 @@ def worker(
     raise typer.Exit(process.run(run_worker(ctx, settings)))
 
 
-async def run_worker(ctx: Context, settings: Settings, shared: tuple[Store, Dispatcher] | None = None) -> Ending:
+async def run_worker(
+    ctx: Context,
+    settings: Settings,
+    shared: tuple[Store, Dispatcher] | None = None,
+    tools: tuple[Toolbox, Metrics] | None = None,
+) -> Ending:
     """Everything that a worker is, until it has drained: SIGTERM and SIGINT are its own inside. `shared`: the store and queue that
-    this process has open already, so that it has one writer."""
+    this process has open already, so that it has one writer. `tools`: those that it has open already, so that no MCP server is
+    started twice, and the metrics that their policies tell."""
     read(settings)
     async with AsyncExitStack() as stack:
         if shared is None:
             shared = await stack.enter_async_context(open_queue(settings))
         store, dispatcher = shared
-        metrics = Metrics()
+        toolbox, metrics = tools or (None, Metrics())
         spans = stack.enter_context(tracing(settings, secrets_of(settings)))
         opened = await stack.enter_async_context(
             open_ports(
-                settings, store=store, observers=(log_entry, metrics.observe, *spans), observe=metrics.incidents.observe
+                settings,
+                store=store,
+                toolbox=toolbox,
+                observers=(log_entry, metrics.observe, *spans),
+                observe=metrics.incidents.observe,
             )
         )
         key = callback_key(settings)

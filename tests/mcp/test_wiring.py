@@ -108,6 +108,27 @@ def test_a_worker_starts_without_a_server_and_says_so_where_it_says_that_it_is_r
     assert "mcp__near__echo" in run("show", run_id, "--json")[1]
 
 
+@pytest.mark.parametrize("words", [("serve", "--port", "0", "--worker"), ("mcp", "--worker")], ids=" ".join)
+def test_a_worker_in_a_server_shares_its_tools_so_an_mcp_server_is_started_once(
+    run: Run, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    counted = f'command = "sh"\nargs = ["-c", "echo once more >> begun; exec {sys.executable} {RAW}"]\ntools = "*"\n'
+    (tmp_path / "orchestrator.toml").write_text(f"[mcp.near]\n{counted}[worker]\nport = 0\n", "utf-8")
+    command = [sys.executable, "-m", "orchestrator", *words]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stderr is not None
+        metrics = next(line for line in process.stderr if "readyz" in line).split()[-1].replace("readyz", "metrics")
+        with urlopen(metrics) as reply:  # noqa: S310  loopback
+            assert 'orchestrator_breaker_open{kind="tool",target="mcp__near__echo"} 0.0' in reply.read().decode()
+    finally:
+        process.terminate()
+        process.communicate()
+    assert (tmp_path / "begun").read_text("utf-8").splitlines() == ["once more"]
+
+
 MISSING = """
 import sys
 sys.modules["mcp"] = None
