@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from orchestrator.assembly import RunRequest, asked, finish, open_ports, submit
+from orchestrator.assembly import RunRequest, asked, finish, make_toolbox, open_ports, submit
 from orchestrator.core.events import Entry, Outcome, Usage
 from orchestrator.core.run import Run
 from orchestrator.errors import ConfigError, StoreError
@@ -20,7 +20,6 @@ from orchestrator.runner import Observer, Ports
 from orchestrator.settings import ModelSettings, Settings
 from orchestrator.stores import Store
 from orchestrator.tool import Tool
-from orchestrator.toolbox import Toolbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,8 @@ class Agent:
         store: Store | str | None = None,
         observers: Sequence[Observer] = (),
     ) -> None:
-        """`settings` default to the file and the environment; `tools` to those of the settings; `store` to the setting's URL.
+        """`settings` default to the file and the environment; `tools` to those of the settings, whose overrides, limits and egress
+        hold for both; `store` to the setting's URL.
 
         A Store object that is given is the caller's to open and close. ConfigError when something named is not there.
         """
@@ -74,7 +74,7 @@ class Agent:
             settings = settings.model_copy(update={"store": store})
         self._name, self._settings = name, settings
         self._model = "given" if isinstance(model, ModelSettings) else model
-        self._toolbox = None if tools is None else Toolbox(tools, threads=settings.tool_threads)
+        self._toolbox = None if tools is None else make_toolbox(settings, given=tools)
         self._store = None if isinstance(store, str) else store
         self._observers = tuple(observers)
         self._open: AsyncExitStack | None = None

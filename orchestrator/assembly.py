@@ -34,6 +34,7 @@ from orchestrator.stores import Store
 from orchestrator.stores.earlier import informed
 from orchestrator.stores.memory import MemoryStore
 from orchestrator.stores.sqlite import SqliteStore
+from orchestrator.tool import Tool
 from orchestrator.toolbox import Toolbox, rules_for
 from orchestrator.toolbox.load import tools_at
 
@@ -215,16 +216,23 @@ def shipped_tools() -> Path:
     return checkout if (package.parent / "pyproject.toml").is_file() and checkout.is_dir() else package / "_tools"
 
 
-def make_toolbox(settings: Settings, observe: PolicyObserver = unobserved) -> Toolbox:
-    """The tools that the settings name, or the shipped ones; from here on tools reach what `egress` of the settings allows."""
+def make_toolbox(
+    settings: Settings, observe: PolicyObserver = unobserved, given: Sequence[Tool] | None = None
+) -> Toolbox:
+    """The tools that are given, else those that the settings name, or the shipped ones, all under the settings' overrides and
+    limits; from here on tools reach what `egress` of the settings allows. An override of a tool that is not there is a
+    ConfigError, but for given tools: they may be some of those that the settings speak of."""
     adopt(settings.egress)
 
     def rules(spec: ToolSpec) -> Rules:
         limit = settings.tool_limits.get(spec.name)
         return rules_for(spec) if limit is None else replace(rules_for(spec), limit=LimitRules(**limit.model_dump()))
 
-    found = [tool for path in settings.tools or (str(shipped_tools()),) for tool in tools_at(path)]
-    if unknown := settings.tool_overrides.keys() - {tool.name for tool in found}:
+    found = given
+    if found is None:
+        found = [tool for path in settings.tools or (str(shipped_tools()),) for tool in tools_at(path)]
+    unknown = settings.tool_overrides.keys() - {tool.name for tool in found}
+    if unknown and given is None:
         raise ConfigError(
             f"tool_overrides.{min(unknown)}: there is no such tool here; for a tool of an MCP server write [mcp.SERVER.tool.NAME]"
         )

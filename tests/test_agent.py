@@ -54,6 +54,20 @@ async def test_own_tools_replace_the_shipped_ones(model: ModelSettings) -> None:
     assert any(isinstance(entry.event, Observation) and "刘慈欣" in entry.event.content for entry in entries)
 
 
+async def test_the_settings_word_on_a_tool_holds_for_own_tools_as_for_a_workers(model: ModelSettings) -> None:
+    overrides = {"search": {"effect": "write", "requires_approval": True}, "another_workers": {"effect": "read"}}
+    limits = {"search": {"at_once": 3}}
+    settings = Settings.model_validate({"tool_overrides": overrides, "tool_limits": limits})
+    async with Agent(settings=settings, model=model, store="memory", tools=[search]) as agent:
+        run_id = await agent.submit("《三体》的作者是谁？")
+        ports = agent._entered()
+        first = (await ports.store.read(run_id))[0].event
+        assert isinstance(first, RunStarted)
+        assert [(spec.name, spec.does, spec.requires_approval) for spec in first.tools] == [("search", "write", True)]
+        assert ports.toolbox.guarded["search"].limiter is not None
+    assert not search.spec.requires_approval, "another Agent's settings say otherwise"
+
+
 async def test_what_is_streamed_is_what_is_stored(model: ModelSettings) -> None:
     async with MemoryStore() as store, Agent(settings=Settings(), model=model, store=store) as agent:
         streamed = tuple([entry async for entry in agent.stream(TWO_HOPS)])
