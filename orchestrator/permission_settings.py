@@ -3,9 +3,11 @@ word on a tool that somebody else wrote."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -74,6 +76,17 @@ class ToolOverride(BaseModel):
 def rules_of(settings: Iterable[RuleSettings]) -> tuple[Rule, ...]:
     """The operator's rules, then the default ones: what RunStarted records."""
     return (*(Rule(**each.model_dump()) for each in settings), *DEFAULT)
+
+
+def idle(rules: Iterable[RuleSettings], tools: Collection[str], absent: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The globs that match no tool, each after its rule's name. `absent` are names that are not there now, or what names begin
+    with: a glob that may mean one of those is not told."""
+    for rule in rules:
+        for glob in rule.tools:
+            start = re.split(r"[*?\[]", glob, maxsplit=1)[0]
+            away = any(name.startswith(start) or start.startswith(name) for name in absent)
+            if not away and not any(fnmatchcase(name, glob) for name in tools):
+                yield rule.name, glob
 
 
 def overridden(spec: ToolSpec, overrides: Mapping[str, ToolOverride]) -> ToolSpec:

@@ -7,7 +7,7 @@ import platform
 import time
 from bisect import insort
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version as installed
 from math import ceil
@@ -25,6 +25,7 @@ from orchestrator.core.spec import AgentSpec, Limits, ToolSpec
 from orchestrator.errors import CallError, OrchestratorError
 from orchestrator.metrics.slow import ADVICE, SHARE, slow
 from orchestrator.model import EndpointModels
+from orchestrator.permission_settings import idle
 from orchestrator.settings import Settings, redacted
 
 PATIENCE = 30.0
@@ -37,11 +38,22 @@ config = typer.Typer(help="What the settings come to.", no_args_is_help=True)
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding."""
+    """One finding. `advice` is no fault: everything works, and somebody should look."""
 
     name: str
     ok: bool
     detail: str
+    advice: bool = False
+
+    @property
+    def line(self) -> dict[str, str | bool]:
+        """As JSON has it."""
+        return {"check": self.name, "ok": self.ok, "advice": self.advice, "detail": self.detail}
+
+    @property
+    def mark(self) -> str:
+        """What it is called in front of its line."""
+        return "warn" if self.ok and self.advice else "ok" if self.ok else "FAIL"
 
 
 @config.command("show")
@@ -63,10 +75,10 @@ def doctor(typed: typer.Context, *, as_json: AsJson = False) -> None:
 async def _doctor(ctx: Context, *, as_json: bool) -> Exit:
     checks = [check async for check in _checks(ctx)]
     if as_json:
-        say_json([{"check": check.name, "ok": check.ok, "detail": check.detail} for check in checks])
+        say_json([check.line for check in checks])
     else:
         width = max(len(check.name) for check in checks)
-        say("\n".join(f"{'ok  ' if check.ok else 'FAIL'}  {check.name:<{width}}  {check.detail}" for check in checks))
+        say("\n".join(f"{check.mark:<4}  {check.name:<{width}}  {check.detail}" for check in checks))
     return Exit.ANSWERED if all(check.ok for check in checks) else Exit.FAILED
 
 
@@ -99,7 +111,7 @@ async def _store(settings: Settings) -> Check:
 
 
 async def _tools(settings: Settings) -> tuple[tuple[ToolSpec, ...], list[Check]]:
-    """The tools; whether there are any, and what of the MCP servers is not there."""
+    """The tools; whether there are any, what of the MCP servers is not there, and which rules mean none of them."""
     try:
         async with open_toolbox(settings) as toolbox:
             specs, absent = toolbox.specs, dict(toolbox.absent)
@@ -110,7 +122,15 @@ async def _tools(settings: Settings) -> tuple[tuple[ToolSpec, ...], list[Check]]
     return specs, [
         found,
         *(Check(name, name.startswith(unasked) and name not in unasked, why) for name, why in absent.items()),
+        *_idle(settings, specs, absent),
     ]
+
+
+def _idle(settings: Settings, specs: Sequence[ToolSpec], absent: Collection[str]) -> Iterator[Check]:
+    """A rule for tools that no worker with these settings has is perhaps a slip of the pen."""
+    for rule, glob in idle(settings.permissions, [spec.name for spec in specs], absent):
+        told = f"{glob!r} in its `tools` matches no tool here; `orchestrator tools list` has their names"
+        yield Check(f"permissions: {rule}", ok=True, detail=told, advice=True)
 
 
 async def _slow(settings: Settings, specs: Sequence[ToolSpec]) -> list[Check]:
@@ -129,7 +149,8 @@ async def _slow(settings: Settings, specs: Sequence[ToolSpec]) -> list[Check]:
         calls = seconds.get(tool, [])
         return len(calls), calls[ceil(SHARE * len(calls)) - 1] if calls else 0.0
 
-    return [Check(f"slow: {each.tool}", ok=True, detail=f"{each.why}; {ADVICE}") for each in slow(specs, measured)]
+    advised = slow(specs, measured)
+    return [Check(f"slow: {each.tool}", ok=True, detail=f"{each.why}; {ADVICE}", advice=True) for each in advised]
 
 
 async def _model(models: EndpointModels, settings: Settings, name: str) -> Check:

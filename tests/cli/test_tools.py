@@ -86,6 +86,31 @@ def test_doctor_advises_about_tools_that_hold_runs_up(cli: Call) -> None:
     assert "pending(...)" in told["detail"]
 
 
+def test_doctor_warns_of_a_rule_that_means_no_tool_and_names_rule_and_pattern(cli: Call) -> None:
+    """What a server that is down may bring is not called a slip."""
+    rules = [
+        ("typo", ["http_gte", "calc*"]),
+        ("whole", ["*"]),
+        ("away", ["mcp__gone__mail", "mcp__*"]),
+        ("none", ["pay*"]),
+    ]
+    tables = (f'[[permissions]]\nname = "{name}"\nverdict = "allow"\ntools = {globs}\n' for name, globs in rules)
+    gone = '[mcp.gone]\ncommand = "/nowhere/server"\ntools = "*"\n'
+    Path("orchestrator.toml").write_text("".join(tables) + gone, "utf-8")
+    told = [each for each in cli("doctor", "--json").json() if each["advice"]]
+    assert [(each["check"], each["detail"].split()[0], each["ok"]) for each in told] == [
+        ("permissions: typo", "'http_gte'", True),
+        ("permissions: none", "'pay*'", True),
+    ]
+
+
+def test_a_warning_of_doctor_is_seen_and_is_no_failure(cli: Call) -> None:
+    Path("orchestrator.toml").write_text('[[permissions]]\nname = "x"\nverdict = "allow"\ntools = ["pay*"]\n', "utf-8")
+    said = cli("doctor")
+    assert said.code == Exit.ANSWERED
+    assert "warn  permissions: x  'pay*' in its `tools` matches no tool here" in said.out
+
+
 def test_the_list_of_tools_says_which_declare_to_be_slow(cli: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("slow.py").write_text(
         "from orchestrator.tool import tool\n\n\n@tool(timeout=120.0)\nasync def report(q: str) -> str:\n"
