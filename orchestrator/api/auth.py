@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import secrets
 import time
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from starlette.requests import HTTPConnection
 
 from orchestrator.api.problems import Problem
 from orchestrator.api.tokens import EVERY_TENANT, SCOPES, Scope, TokenFile
+from orchestrator.egress.address import is_loopback
 from orchestrator.errors import ConfigError
 
 COOKIE = "orchestrator_token"
@@ -107,16 +107,6 @@ class Gate:
     def _signed_in(self, who: Principal, text: str) -> Principal:
         form = hmac.digest(text.encode("utf-8", "surrogatepass") or self._key, b"form", hashlib.sha256).hex()
         return replace(who, form=form)
-
-
-def is_loopback(host: str) -> bool:
-    """Names this machine and nothing else."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _bearer(request: HTTPConnection) -> str | None:

@@ -9,12 +9,13 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
-from orchestrator.api.auth import Gate, is_loopback
+from orchestrator.api.auth import Gate
 from orchestrator.api.problems import SOON, Problem
 from orchestrator.api.tokens import TokenFile
 from orchestrator.assembly import Offered, open_toolbox, secrets_of
 from orchestrator.core.spec import ToolSpec
 from orchestrator.dispatch import Dispatcher
+from orchestrator.egress.address import is_loopback
 from orchestrator.inbox import Inbox
 from orchestrator.policy import Observer, unobserved
 from orchestrator.settings import Settings

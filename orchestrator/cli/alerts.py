@@ -22,6 +22,7 @@ from orchestrator.assembly import make_store
 from orchestrator.cli.context import Context, context, say, say_json, spin
 from orchestrator.cli.exits import Exit
 from orchestrator.cli.run import AsJson
+from orchestrator.egress.address import is_loopback
 from orchestrator.errors import CallError, ConfigError
 from orchestrator.hooks import make_hook, make_hooks
 from orchestrator.hooks.adapter import serving
@@ -105,9 +106,24 @@ def serve(
     *,
     host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes a free one.")] = 9094,
+    without_secret: Annotated[
+        bool,
+        typer.Option(
+            "--without-secret",
+            help="Beyond this machine though the hook has no `secret`: the network keeps others out.",
+        ),
+    ] = False,
 ) -> None:
-    """Take Alertmanager's webhook at /alertmanager and post it to a WeCom group robot."""
-    spin(_serve(context(typed), hook, host, port))
+    """Take Alertmanager's webhook at /alertmanager and post it to a WeCom group robot. Beyond this machine only with a secret."""
+    ctx = context(typed)
+    given = _hook(ctx, hook)
+    if not (given.secret.get_secret_value() or without_secret or is_loopback(host)):
+        raise ConfigError(
+            f"--host {host} is not this machine alone and anybody could post to the robot: set hooks.{hook}.secret, which"
+            " Alertmanager then sends as http_config.authorization.credentials, or bind to 127.0.0.1; where the network keeps"
+            " others out, say --without-secret"
+        )
+    spin(_serve(ctx, hook, given, host, port))
 
 
 async def _monitor(ctx: Context) -> None:
@@ -178,9 +194,9 @@ async def _test(ctx: Context, name: str, rule: str | None) -> Exit:
     return Exit.ANSWERED
 
 
-async def _serve(ctx: Context, name: str, host: str, port: int) -> None:
+async def _serve(ctx: Context, name: str, given: HookSettings, host: str, port: int) -> None:
     loopback = ctx.settings.egress.loopback
-    async with serving(name, _hook(ctx, name), host, port, loopback=loopback) as url:
+    async with serving(name, given, host, port, loopback=loopback) as url:
         say(url)
         sys.stdout.flush()
         await _until_stopped(asyncio.Event().wait())

@@ -102,6 +102,12 @@ def literal(host: str) -> IPv4Address | IPv6Address | None:
         return None
 
 
+def is_loopback(host: str) -> bool:
+    """Names this machine and nothing else."""
+    address = literal(host)
+    return host == "localhost" if address is None else address.is_loopback
+
+
 def is_name(host: str) -> bool:
     """A host name in its ASCII form."""
     return len(host) <= 253 and all(_LABEL.fullmatch(each) for each in host.split("."))

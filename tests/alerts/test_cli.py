@@ -138,6 +138,30 @@ def test_the_monitor_tells_the_robot_and_list_shows_what_fires(folder: Path, cli
     assert cli("monitor", "--once").out == "thought_action_gap agent=shop model=main: 100 %, above 5 %\n"
 
 
+def test_beyond_this_machine_the_adapter_serves_with_a_secret_or_not_at_all(cli: Call) -> None:
+    code, out, err = cli("alerts", "serve", "robot", "--host", "0.0.0.0", "--port", "0")
+    assert (code, out) == (2, "")
+    assert "set hooks.robot.secret" in err
+    assert "--without-secret" in err
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+async def test_a_secret_or_the_operators_word_lets_the_adapter_serve_beyond_this_machine(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, guarded: bool
+) -> None:
+    if guarded:
+        monkeypatch.setenv("ORCHESTRATOR_HOOKS__ROBOT__SECRET", "s3cret")
+    words = () if guarded else ("--without-secret",)
+    async with receiving() as robot:
+        process = await started("alerts", "serve", "robot", "--host", "0.0.0.0", "--port", "0", *words, robot=robot.url)
+        assert process.stdout is not None
+        url = (await process.stdout.readline()).decode().strip().replace("0.0.0.0", "127.0.0.1")
+        async with aiohttp.ClientSession() as session, session.post(url, json=SENT) as reply:
+            assert reply.status == (401 if guarded else 200)
+        process.send_signal(signal.SIGTERM)
+        await process.communicate()
+
+
 async def test_the_adapter_serves_until_it_is_told_to_stop(folder: Path) -> None:
     async with receiving() as robot:
         process = await started("alerts", "serve", "robot", "--port", "0", robot=robot.url)

@@ -8,11 +8,12 @@ import httpx
 import pytest
 from starlette.routing import Route
 
-from orchestrator.api.auth import COOKIE, Gate, is_loopback
+from orchestrator.api.auth import COOKIE, Gate
 from orchestrator.api.table import OPERATIONS
 from orchestrator.api.tokens import TokenFile
 from orchestrator.console import pages
 from orchestrator.core.events import Waiting
+from orchestrator.egress.address import is_loopback
 from orchestrator.errors import ConfigError
 from tests.api.conftest import api, terse_log
 from tests.api.place import NOW, Place, place
