@@ -58,6 +58,7 @@ def verify(  # noqa: PLR0913  one argument for each option of the command line
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="What no key or no hash covers is a problem, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only what is wrong, and the last line.")] = False,
 ) -> None:
     """Find altered, removed, inserted or reordered entries: of runs in the store, or of exports without a store."""
     ctx = context(typed)
@@ -73,7 +74,11 @@ def verify(  # noqa: PLR0913  one argument for each option of the command line
         begun = None if not (every or since) else 0.0 if since is None or every else time.time() - span(since)
         purged = 0.0 if purged_after is None else time.time() - span(purged_after)
         judged += [spin(_stored(ctx, runs, begun, anchors, purged))]
-    good = [_tell(verdict, strict=strict, as_json=as_json) for verdicts in judged for verdict in verdicts]
+    every_one = [verdict for verdicts in judged for verdict in verdicts]
+    good = [_good(verdict, strict=strict) for verdict in every_one]
+    for verdict, fine in zip(every_one, good, strict=True):
+        if not (quiet and fine):
+            _tell(verdict, as_json=as_json)
     if not as_json:
         say(f"{len(good)} verified: {sum(good)} intact, {len(good) - sum(good)} not")
     raise typer.Exit(Exit.ANSWERED if all(good) else Exit.FAILED)
@@ -191,18 +196,21 @@ def _anchors(ctx: Context, file: Path | None, public: bytes | None) -> tuple[Anc
     return found.anchors
 
 
-def _tell(verdict: Verdict, *, strict: bool, as_json: bool) -> bool:
-    """Print one Verdict; is it good?"""
-    good = verdict.intact and not (strict and (verdict.uncovered or verdict.plain or verdict.unknown))
+def _good(verdict: Verdict, *, strict: bool) -> bool:
+    """Is it what was asked for?"""
+    return verdict.intact and not (strict and (verdict.uncovered or verdict.plain or verdict.unknown))
+
+
+def _tell(verdict: Verdict, *, as_json: bool) -> None:
+    """Print one Verdict."""
     if as_json:
         say_json({**asdict(verdict), "intact": verdict.intact}, indent=None)
-        return good
+        return
     say(verdict.summary)
     for problem in verdict.problems[:SHOWN]:
         say(f"  {problem}")
     if len(verdict.problems) > SHOWN:
         say(f"  and {len(verdict.problems) - SHOWN} more (--json has all)")
-    return good
 
 
 def _signer(ctx: Context, file: Path | None) -> Signer | None:

@@ -49,6 +49,22 @@ def test_an_altered_entry_is_named(cli: Call) -> None:
     assert (line["intact"], line["problems"][0][:19]) == (False, "entry 3 was altered")
 
 
+def test_quiet_says_only_what_is_wrong_and_the_last_line(cli: Call) -> None:
+    altered, intact = ran(cli), ran(cli)
+    assert cli("verify", "--all", "--quiet") == (Exit.ANSWERED, "2 verified: 2 intact, 0 not\n", "")
+    assert cli("verify", "--all", "--quiet", "--json") == (Exit.ANSWERED, "", "")
+    strict = cli("verify", "--all", "--quiet", "--strict")
+    assert strict.code == Exit.FAILED
+    assert altered in strict.out, "what no key covers is what --strict calls wrong"
+    alter("UPDATE entries SET at = at + 60 WHERE run_id = ? AND seq = 3", altered)
+    said = cli("verify", "--all", "--quiet")
+    assert said.code == Exit.FAILED
+    assert "  entry 3 was altered" in said.out
+    assert intact not in said.out
+    assert said.out.splitlines()[-1] == "2 verified: 1 intact, 1 not"
+    assert [json.loads(line)["run_id"] for line in cli("verify", "--all", "-q", "--json").out.splitlines()] == [altered]
+
+
 def test_an_unknown_run_and_an_unreadable_row_are_problems_not_tracebacks(cli: Call) -> None:
     run_id = ran(cli)
     assert "there is no such run" in cli("verify", "nobody").out
