@@ -25,6 +25,7 @@ from orchestrator.cli.exits import Exit
 from orchestrator.cli.interrupt import Interrupt
 from orchestrator.cli.run import (
     AgentName,
+    Deadline,
     LanguageName,
     MaxSteps,
     ModelName,
@@ -108,10 +109,18 @@ def batch(  # noqa: PLR0913  one argument for each option of the command line
     language: LanguageName = None,
     tools: ToolNames = None,
     max_steps: MaxSteps = None,
+    deadline: Deadline = None,
 ) -> None:
     """Run every question of a file. Start it again after an interruption: what is done is not done again."""
     usual = RunRequest(
-        "", agent, model=model, protocol=protocol, language=language, tools=names(tools), max_steps=max_steps
+        "",
+        agent,
+        model=model,
+        protocol=protocol,
+        language=language,
+        tools=names(tools),
+        max_steps=max_steps,
+        deadline=deadline,
     )
     tasks = list(read(file, usual))
     journal = Journal(out or file.with_suffix(".results.jsonl"))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Final
@@ -17,14 +17,13 @@ from orchestrator.alerts import Rule, load_rules
 from orchestrator.alerts.rule import shown
 from orchestrator.assembly import make_store
 from orchestrator.cli.context import Context, context, say_json, spin
+from orchestrator.cli.queue import span
 from orchestrator.core.measure import Sample
-from orchestrator.errors import ConfigError, IllegalEvent, StoreError
+from orchestrator.errors import IllegalEvent, StoreError
 from orchestrator.metrics import Total, recompute, samples, totals
 from orchestrator.show import plain
 
 RULES: Final = ("thought_action_gap", "error_propagation", "step_bloat")
-_AGO: Final = re.compile(r"([0-9]{1,6})(s|m|h|d)")
-_SECONDS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def measure(
@@ -54,25 +53,17 @@ async def _measured(ctx: Context, since: str | None, runs: Sequence[str]) -> tup
     found: list[Sample] = []
     damaged: list[str] = []
     count = 0
-    begun = None if since is None else time.time() - ago(since)
+    begun = None if since is None else time.time() - span(since)
     async with make_store(ctx.settings.store) as store:
         async for run_id, trace in recompute(store, since=begun, runs=runs):
             if not trace:
-                raise StoreError(f"no run {run_id!r} in {ctx.settings.store}: `orchestrator runs` lists them")
+                raise StoreError(f"no run {run_id!r} in {ctx.settings.place}: `orchestrator runs` lists them")
             count += 1
             try:
                 found += samples(trace)
             except IllegalEvent as error:
                 damaged.append(f"run {run_id}: {error}")
     return found, count, damaged
-
-
-def ago(text: str) -> float:
-    """Seconds of `15m`, `6h`, `7d`. ConfigError for anything else."""
-    match = _AGO.fullmatch(text)
-    if match is None:
-        raise ConfigError(f"--since {text!r}: write a number and s, m, h or d, such as 15m or 7d")
-    return int(match[1]) * _SECONDS[match[2]]
 
 
 def table(found: Sequence[Total], rules: Sequence[Rule]) -> Table:
@@ -102,7 +93,10 @@ def row(rule: Rule, group: tuple[str, ...], found: Sequence[Total]) -> tuple[Tex
     else:
         count = round(sum(each.sum for each in mine if rule.under.takes(each.labels)))
         value = sum(each.sum for each in over) / count if count else None
-    verdicts = ", ".join(f"{_word(each)} {each.count if rule.under is None else round(each.sum)}" for each in mine)
+    said_of = Counter[str]()
+    for each in mine:
+        said_of[_word(each)] += each.count if rule.under is None else round(each.sum)
+    verdicts = ", ".join(f"{word} {times}" for word, times in said_of.items())
     few = f"; {count} are too few to alert" if count < rule.minimum else ""
     bad = value is not None and rule.breached(value)
     said = "no data" if value is None else shown(value, rule.unit)

@@ -33,6 +33,15 @@ def test_batch_runs_every_line_once(cli: Call) -> None:
     assert results() == first
 
 
+def test_the_options_of_a_run_hold_for_every_line_that_does_not_say_otherwise(cli: Call) -> None:
+    lines = ({"question": TWO_HOPS}, {"question": TWO_HOPS, "deadline": 70})
+    Path("q.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    cli("batch", "q.jsonl", "--deadline", "60", "--max-steps", "9")
+    shown = [cli("show", each["run_id"], "--json").out for each in sorted(results(), key=lambda each: str(each["id"]))]
+    firsts = [json.loads(trace.partition("\n")[0])["event"] for trace in shown]
+    assert [(each["limits"]["deadline"], each["limits"]["max_steps"]) for each in firsts] == [(60.0, 9), (70.0, 9)]
+
+
 def test_batch_goes_on_after_a_torn_result(cli: Call) -> None:
     file = questions(3)
     cli("batch", file)

@@ -20,6 +20,13 @@ def test_measure_prints_the_three_rates_beside_their_limits(cli: Call) -> None:
     assert [word for word in wanted if word not in out] == []
 
 
+def test_measure_adds_up_the_verdicts_of_both_protocols(cli: Call) -> None:
+    ran(cli)
+    ran(cli, "--protocol", "text", "--language", "zh")
+    (line,) = [line for line in cli("measure").out.splitlines() if line.startswith("Thought-Action gap")]
+    assert line.count("match") == 1
+
+
 def test_measure_gives_every_series_as_json_lines(cli: Call) -> None:
     run_id = ran(cli)
     lines = [json.loads(line) for line in cli("measure", "--run", run_id, "--json").out.splitlines()]
@@ -40,6 +47,7 @@ def test_measure_since_leaves_out_older_runs(cli: Call) -> None:
         store.execute("update runs set started_at = started_at - 7200")
     assert "0 runs" in cli("measure", "--since", "1h").out
     assert "1 runs" in cli("measure", "--since", "3h").out
+    assert "1 runs" in cli("measure", "--since", "1w").out
 
 
 def test_measure_says_what_is_wrong_with_its_arguments(cli: Call) -> None:
