@@ -27,7 +27,7 @@ class Standing:
         """As JSON has it, and as `status` prints it line by line."""
         found: dict[str, Any] = {"run": self.run_id, "state": self.state, "steps": self.steps, "goal": self.goal}
         told = {"detail": self.detail, "answer": self.answer}
-        found |= {name: value for name, value in told.items() if value is not None}
+        found |= {name: value for name, value in told.items() if value}
         return found | {f"action {wait.id}": _awaited(wait) for wait in self.waiting}
 
 
@@ -47,7 +47,8 @@ def of_run(run: Run) -> Standing:
     ended = run.ended
     state = ended.outcome.value if ended else "waiting" if waiting else "open"
     detail, answer = (ended.detail, ended.answer) if ended else (None, None)
-    return Standing(run.run_id, state, len(run.steps), run.start.goal, detail, answer, waiting)
+    steps = len(run.steps) + (run.turn is not None)
+    return Standing(run.run_id, state, steps, run.start.goal, detail, answer, waiting)
 
 
 def of_state(state: RunState) -> Standing:

@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 from orchestrator.cli.exits import Exit
-from orchestrator.core.events import ActionStarted, Decision, Outcome, RunEnded, RunStarted, Waiting
+from orchestrator.cli.standing import of_run
+from orchestrator.core.events import ActionStarted, Decision, Event, Outcome, RunEnded, RunStarted, Waiting
+from orchestrator.core.run import replay
 from orchestrator.inbox import signed
 from tests.api.place import KEY, NOW, Place, place
 from tests.build import acts, final
@@ -107,6 +109,18 @@ def test_a_run_is_cancelled_and_looked_at_through_the_server(cli: Call, api: Ser
     assert (ended["state"], ended["answer"]) == ("answered", "42")
     watched = cli("watch", "r2")
     assert (watched.code, watched.out) == (Exit.ANSWERED, "42\n")
+
+
+@pytest.mark.parametrize("events", [ASKS, ENDED], ids=["waiting", "ended"])
+def test_status_says_the_same_of_a_run_on_the_store_and_through_the_server(
+    cli: Call, api: Server, events: tuple[Event, ...]
+) -> None:
+    api.does(api.place.run("r1", *events))
+    here = of_run(replay(api.does(api.place.store.read("r1")))).plain()
+    there = json.loads(cli("status", "r1", "--json").out)
+    assert there == here
+    assert here["steps"] == 1
+    assert "detail" not in here, "where there is nothing to say nothing is said"
 
 
 def test_a_long_tools_result_is_brought_through_the_server(cli: Call, api: Server) -> None:
