@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from orchestrator.core.quick import quick
 from orchestrator.core.repair import MAX_DEPTH, Refused, after_blanks, strict, token
 from orchestrator.core.spec import Json, JsonObject, ToolSpec
 
@@ -25,6 +26,7 @@ _PAIRS: Final = {"[": "]", "<": ">", "(": ")", "【": "】", "［": "］", "「"
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Arguments:
     """The input object, or None and the `problem` in words for the model. `truncated`: it was still open at the end."""
@@ -116,9 +118,9 @@ def undecorated(name: str) -> str:
 
 def _exact(name: str, tools: Sequence[ToolSpec]) -> ToolSpec | None:
     """A tool of that very name; else the one tool with that alias."""
-    named = next((tool for tool in tools if tool.name == name), None)
-    if named is not None:
-        return named
+    for tool in tools:
+        if tool.name == name:
+            return tool
     aliased = [tool for tool in tools if name in tool.aliases]
     return aliased[0] if len(aliased) == 1 else None
 
@@ -126,8 +128,10 @@ def _exact(name: str, tools: Sequence[ToolSpec]) -> ToolSpec | None:
 def _unfenced(body: str) -> tuple[str, bool]:
     """The inside of the one code fence that surrounds everything, if there is one."""
     mark = body[:3]
+    if mark not in ("```", "~~~"):
+        return body, False
     head, newline, rest = body.partition("\n")
-    if mark not in ("```", "~~~") or not newline or not rest.endswith(mark) or "{" in head:
+    if not newline or not rest.endswith(mark) or "{" in head:
         return body, False
     return rest[:-3].rstrip("`~").strip(), True
 
@@ -183,7 +187,8 @@ def _checked(value: Json, text: str, *, repaired: bool) -> Arguments:
     """The value as arguments, unless it could not be stored: too deep, or half a character."""
     if text.count("{") + text.count("[") > MAX_DEPTH and too_deep(value):
         raise Refused(f"the JSON is nested deeper than {MAX_DEPTH} levels")
-    if ("\\u" in text or _SURROGATE.search(text)) and _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
+    suspect = "\\u" in text or not (text.isascii() or _SURROGATE.search(text) is None)
+    if suspect and _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
         raise Refused("a string holds half a character (an unpaired surrogate escape)")
     if not isinstance(value, dict):
         raise Refused("the arguments must be one JSON object that begins with { and ends with }")

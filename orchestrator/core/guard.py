@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from json.encoder import encode_basestring
+from typing import Any
 from zlib import crc32
 
 from orchestrator.core.clean import EMPTY, END
@@ -23,6 +25,7 @@ REPEATED_ACTION = "REPEATED_ACTION"
 
 _LOG = 16
 _BITS = 1 << _LOG
+_DOWN = 32 - _LOG
 _NONE = bytes(_BITS // 8)
 _MIX = 0x9E3779B1  # Knuth: a CRC is linear, so alike words ("v146", "v156") would fall on each other
 _READ = 4000  # characters of an Observation that are looked at: news stands early, and the cost stays bounded
@@ -32,7 +35,7 @@ _WORD = re.compile(r"[a-z0-9]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")
 _PLAIN_WORD = re.compile(rb"[a-z0-9]+")
 _LONG = 600
 _CLAUSE = re.compile(r"[^\n,;|{}。；，]+")
-_CLAUSES = bytes.maketrans(b",;|{}", b"\n" * 5)
+_CLAUSES = bytes.maketrans(b",;|{}", b"\n" * 5).lower()  # of ASCII text: in lower case, a line for each clause
 _FIGURE = re.compile(rb"[0-9]")
 _NUMBER = re.compile(r"\d[\d,.]*\d")
 
@@ -117,11 +120,24 @@ class Guard:
 
 
 _WRITTEN = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
+_WRITE: Mapping[type, Callable[[Any], str]] = {
+    str: encode_basestring,
+    int: repr,
+    bool: {False: "false", True: "true"}.__getitem__,
+}
+"""How the encoder writes what most inputs are made of. It is slow to begin, and there are two keys to each action."""
 
 
 def call_key(action: Action) -> str:
     """Tool and input in one canonical string: equal for equal calls."""
-    return f"{action.tool} {_WRITTEN.encode(action.input)}"
+    given, written = action.input, []
+    for name in sorted(given):
+        value = given[name]
+        write = _WRITE.get(type(value))
+        if write is None:
+            return f"{action.tool} {_WRITTEN.encode(given)}"
+        written.append(f"{encode_basestring(name)}: {write(value)}")
+    return f"{action.tool} {{{', '.join(written)}}}"
 
 
 def facts_in_thought(turn: ModelTurn, goal: str) -> ModelTurn:
@@ -139,12 +155,14 @@ def facts_in_thought(turn: ModelTurn, goal: str) -> ModelTurn:
 def _words(text: str) -> list[bytes]:
     """What counts as one thing said. In a short text: Latin words, numbers, and pairs of characters of scripts without spaces.
     In a long one: its clauses and fields, for long results do not come reworded."""
-    text = text.casefold()
     if text.isascii():
         plain = text.encode()
         if len(plain) > _LONG:
             return [clause.strip() for clause in plain.translate(_CLAUSES).split(b"\n") if clause]
-        return _PLAIN_WORD.findall(plain)
+        return _PLAIN_WORD.findall(plain.lower())
+    text = text.casefold()
+    if text.isascii():  # there are signs whose lower case is a plain letter
+        return _words(text)
     if len(text) > _LONG:
         return [clause.strip().encode("utf-8", "replace") for clause in _CLAUSE.findall(text)]
     words: list[str] = []
@@ -159,18 +177,18 @@ def _words(text: str) -> list[bytes]:
 def _learn(seen: bytearray, text: str) -> list[bytes]:
     """Mark every word of the text as seen; gives those that were new."""
     fresh = []
-    words = _words(text)
-    for word, checksum in zip(words, map(crc32, words), strict=True):
-        at = (checksum * _MIX & 0xFFFFFFFF) >> (32 - _LOG)
-        if not seen[at >> 3] & (1 << (at & 7)):
-            seen[at >> 3] |= 1 << (at & 7)
+    for word in _words(text):
+        at = (crc32(word) * _MIX & 0xFFFFFFFF) >> _DOWN
+        place, bit = at >> 3, 1 << (at & 7)
+        if not seen[place] & bit:
+            seen[place] |= bit
             fresh.append(word)
     return fresh
 
 
 def _tells(fresh: list[bytes]) -> bool:
     """Do these new words say something? A figure does. One new word among known ones (a field's name) does not; two do."""
-    return len(fresh) > 1 or any(map(_FIGURE.search, fresh))
+    return len(fresh) > 1 or (len(fresh) == 1 and _FIGURE.search(fresh[0]) is not None)
 
 
 def _nothing(content: str) -> bool:

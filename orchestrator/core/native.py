@@ -25,6 +25,7 @@ from orchestrator.core.events import (
 )
 from orchestrator.core.markup import blank, holds_call
 from orchestrator.core.prompt import Completion, Message, Part, RawCall, Text, ToolCall, ToolOutput
+from orchestrator.core.quick import quick
 from orchestrator.core.spec import AgentSpec, Json, JsonObject, Language, ToolSpec
 from orchestrator.core.text.reasoning import part
 from orchestrator.core.text.way_out import missing
@@ -99,35 +100,37 @@ def messages(
     actions = turn.intent.actions if isinstance(turn.intent, Actions) else ()
     said = turn.intent.answer if isinstance(turn.intent, Final) else turn.thought
     paused = turn.stop is StopReason.PAUSE
-    ids = _ids(turn, actions)
-    calls = tuple(ToolCall(id, action.tool, action.input) for id, action in zip(ids, actions, strict=True))
-    raw = turn.opaque.get("raw")
-    opaque = dict(raw) if isinstance(raw, Mapping) and (actions or paused) else {}
-    assistant = Message("assistant", ((Text(said),) if said.strip() else ()) + calls, opaque)
-    if paused and opaque:
-        return (assistant,)
     seen = {observation.id: observation for observation in observations}
-    outputs: tuple[Part, ...] = tuple(
-        _output(id, action, seen.get(action.id), frame) for id, action in zip(ids, actions, strict=True)
-    )
+    asked: list[Part] = [Text(said)] if said.strip() else []
+    outputs: list[Part] = []
+    for id, action in zip(_ids(turn, actions), actions, strict=True):
+        asked.append(ToolCall(id, action.tool, action.input))
+        outputs.append(_output(id, action, seen.get(action.id), frame))
+    raw = turn.opaque.get("raw") if actions or paused else None
+    assistant = Message("assistant", tuple(asked), dict(raw) if raw and isinstance(raw, Mapping) else {})
+    if paused and assistant.opaque:
+        return (assistant,)
     if not outputs and not note and isinstance(turn.intent, Malformed):
         note = turn.intent.detail
-    text: tuple[Part, ...] = (Text(note),) if note else ()
-    return (assistant, Message("user", outputs + text)) if outputs or text else (assistant,)
+    if note:
+        outputs.append(Text(note))
+    return (assistant, Message("user", tuple(outputs))) if outputs else (assistant,)
 
 
 def read(completion: Completion, tools: Sequence[ToolSpec], step: int) -> ModelTurn:
     """The turn that this reply is. Never raises on what a model or a server wrote."""
     parted = part(completion.text)
     visible = parted.visible.strip()
-    reasoning = "\n".join(filter(None, (completion.reasoning, parted.reasoning)))
+    reasoning = completion.reasoning
+    if parted.reasoning:
+        reasoning = "\n".join(filter(None, (reasoning, parted.reasoning)))
     intent, flags, ids = _intent(completion, visible, tools, step)
     return ModelTurn(
         thought="" if isinstance(intent, Final) else visible,
         intent=intent,
         stop=completion.stop,
         usage=completion.usage,
-        anomalies=tuple(dict.fromkeys(completion.anomalies + flags)),
+        anomalies=tuple(dict.fromkeys(completion.anomalies + flags)) if completion.anomalies or flags else (),
         reasoning=reasoning,
         opaque={"ids": ids, "raw": completion.opaque} if ids or completion.stop is StopReason.PAUSE else {},
     )
@@ -153,19 +156,23 @@ def _intent(completion: Completion, visible: str, tools: Sequence[ToolSpec], ste
 
 
 def _actions(calls: Sequence[RawCall], tools: Sequence[ToolSpec], step: int) -> _Read:
-    found = [_call(call, tools) for call in calls]
-    bad = next((one for one in found if one.problem), None)
-    if bad is not None:
-        flag = Anomaly.MALFORMED if bad.name else Anomaly.UNKNOWN_TOOL
-        return _malformed(flag, f"{bad.problem} Nothing of this reply was run.")
-    actions = tuple(Action(f"{step}.{index}", one.name, one.input) for index, one in enumerate(found))
-    flags = [flag for one in found for flag in one.flags]
+    actions: list[Action] = []
+    flags: list[Anomaly] = []
+    ids: list[str] = []
+    for index, call in enumerate(calls):
+        one = _call(call, tools)
+        if one.problem:
+            flag = Anomaly.MALFORMED if one.name else Anomaly.UNKNOWN_TOOL
+            return _malformed(flag, f"{one.problem} Nothing of this reply was run.")
+        actions.append(Action(f"{step}.{index}", one.name, one.input))
+        flags += one.flags
+        ids.append(call.id if _STRONG_ID.fullmatch(call.id) else _fresh(step, index))
     if len(actions) > 1 and len({_key(action) for action in actions}) < len(actions):
         flags.append(Anomaly.DUPLICATE_ACTION)
-    ids = [call.id if _STRONG_ID.fullmatch(call.id) else _fresh(step, index) for index, call in enumerate(calls)]
-    return Actions(actions), tuple(flags), ids
+    return Actions(tuple(actions)), tuple(flags), ids
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class _Call:
     """One call, read; with a `problem` it may not be run."""
@@ -179,7 +186,7 @@ class _Call:
 def _call(call: RawCall, tools: Sequence[ToolSpec]) -> _Call:
     tool, normalised = names(call.name, tools)
     name = tool.name if tool else call.name.strip()
-    if blank(name):
+    if tool is None and blank(name):
         return _Call("", {}, problem="A tool call came without a tool's name.")
     read = _arguments(call.arguments, tool)
     if read.value is None:
@@ -203,6 +210,9 @@ def _arguments(given: str | JsonObject, tool: ToolSpec | None) -> Arguments:
     return read if unwrapped is read.value else Arguments(unwrapped, repaired=True)
 
 
+_NESTED: Mapping[str, type] = {"array": list, "object": dict}
+
+
 def _unwrapped(value: JsonObject, tool: ToolSpec) -> JsonObject:
     """A parameter declared an array or an object that came as the JSON text of one: only then is the text read."""
     properties = tool.schema.get("properties")
@@ -211,7 +221,7 @@ def _unwrapped(value: JsonObject, tool: ToolSpec) -> JsonObject:
     found: dict[str, Json] = {}
     for key, item in value.items():
         declared = properties.get(key)
-        kind = {"array": list, "object": dict}.get(str(declared.get("type"))) if isinstance(declared, dict) else None
+        kind = _NESTED.get(str(declared.get("type"))) if isinstance(declared, dict) else None
         if kind is not None and isinstance(item, str) and isinstance(inner := literal(item.strip())[1], kind):
             found[key] = inner
     return {**value, **found} if found else value

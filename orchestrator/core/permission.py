@@ -17,6 +17,7 @@ from typing import Literal
 from orchestrator.core.clean.strip import flat
 from orchestrator.core.events import Action, Actions
 from orchestrator.core.provenance import Argument, Sources, performed
+from orchestrator.core.quick import quick
 from orchestrator.core.run import Run
 from orchestrator.core.spec import JsonObject, Role, Rule, Source, ToolSpec
 
@@ -45,6 +46,7 @@ _DETAIL = re.compile(
 """A value too small to carry words or an address."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Ruling:
     """What the permissions say of an Action, by which rule, and why: for people and for the model."""

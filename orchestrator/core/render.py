@@ -89,7 +89,7 @@ def messages(run: Run, step: Step) -> tuple[Message, ...]:
     if step.hidden:
         return ()
     start = run.start
-    told = unmarked(note(start.agent, step), start.boundary)
+    told = unmarked(note(start.agent, step), start.boundary) if step.notes else ""
     frame = partial(framed, boundary=start.boundary)
     if start.agent.protocol == "native":
         return native.messages(step.turn, step.observations, told, frame)
@@ -104,11 +104,11 @@ def note(agent: AgentSpec, step: Step) -> str:
 def tail(run: Run, ask: AskModel) -> str:
     """What stands last and is no history: the state summary, tools that are out for now, on the last step the request to finish."""
     agent = run.start.agent
-    facts = summary(run.facts, run.start.limits.summary_chars, agent.language)
+    facts = summary(run.facts, run.start.limits.summary_chars, agent.language) if run.facts else ""
     known = framed(facts, run.start.boundary) if facts else ""
     if ask.finish:
         return "\n\n".join(filter(None, (known, _FINISH[agent.language].format(way_out=_way_out(agent)))))
-    return "\n\n".join(filter(None, (known, _withdrawn(ask, agent.language))))
+    return "\n\n".join(filter(None, (known, _withdrawn(ask, agent.language)))) if ask.out else known
 
 
 def prompt(run: Run, ask: AskModel) -> Prompt:
@@ -128,7 +128,7 @@ def prompt(run: Run, ask: AskModel) -> Prompt:
 def _withdrawn(ask: AskModel, language: Language) -> str:
     one, comma, all_of_them = _OUT[language]
     named = comma.join(one.format(tool=tool, seconds=seconds) for tool, seconds in ask.out)
-    return all_of_them.format(tools=named) if named else ""
+    return all_of_them.format(tools=named)
 
 
 def _sentences(agent: AgentSpec, step: Step) -> Iterator[str]:

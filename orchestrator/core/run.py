@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from orchestrator.core.events import (
     Action,
@@ -47,6 +47,8 @@ from orchestrator.core.quick import quick
 from orchestrator.core.spec import ToolSpec
 from orchestrator.core.summary import Fact, fold
 from orchestrator.errors import IllegalEvent
+
+_Fields: TypeAlias = dict[str, Any]
 
 
 class Note(StrEnum):
@@ -130,7 +132,10 @@ class Run:
 
     def tool(self, name: str) -> ToolSpec | None:
         """The spec of a tool offered to this run."""
-        return next((spec for spec in self.start.tools if spec.name == name), None)
+        for spec in self.start.tools:
+            if spec.name == name:
+                return spec
+        return None
 
     def from_outside(self, seen: Observation) -> bool:
         """Does an Observation of the open step bring text from outside? What was not begun, the host said."""
@@ -162,38 +167,40 @@ def evolve(run: Run, entry: Entry) -> Run:
         raise IllegalEvent(f"run {run.run_id}: {entry.event.kind} at #{entry.seq}, after the run ended")
     if (run.started is None) != isinstance(entry.event, RunStarted):
         raise IllegalEvent(f"run {entry.run_id}: {entry.event.kind} at #{entry.seq}: RunStarted comes first, and once")
-    changes = _changes(run, entry.event, entry.at)
     # Not `replace`: it checks and sets each of the fields anew, 5 µs for every entry.
-    fields = vars(run).copy()
-    fields.update(changes, run_id=entry.run_id, seq=entry.seq, at=entry.at)
+    new = vars(run).copy()
+    new["run_id"], new["seq"], new["at"] = entry.run_id, entry.seq, entry.at
+    _change(run, entry.event, entry.at, new)
     after = object.__new__(Run)
-    object.__setattr__(after, "__dict__", fields)
+    object.__setattr__(after, "__dict__", new)
     return after
 
 
-def _changes(run: Run, event: Event, at: float) -> dict[str, Any]:
-    """Which fields an event changes, and to what: one copy of the run for each entry."""
+def _change(run: Run, event: Event, at: float, new: _Fields) -> None:
+    """Write what an event changes into the fields of the `new` run; `run` is the one before."""
     match event:
         case RunStarted() as started:
-            return {"started": started, "started_at": at, "guard": Guard().seeded(started.goal), **_foreign(started)}
+            new.update(started=started, started_at=at, guard=Guard().seeded(started.goal), **_foreign(started))
         case ModelTurn() as turn:
-            return _turned(run, turn)
+            _turned(run, turn, new)
         case ActionStarted(id=action_id):
-            return _begun(run, action_id)
+            new["begun"] = _begun(run, action_id)
         case Observation() as observation:
-            return {**_observed(run, observation), **_resumed(run, observation.id, at)}
+            _resumed(run, observation.id, at, new)
+            _observed(run, observation, new)
         case Waiting() as waiting:
             run.action(waiting.id)
-            since = run.waiting_since if run.waiting else at
-            return {"waiting": {**run.waiting, waiting.id: waiting}, "waiting_since": since}
+            new["waiting"] = {**run.waiting, waiting.id: waiting}
+            new["waiting_since"] = run.waiting_since if run.waiting else at
         case Decision() as decision:
-            return {**_decided(run, decision), **_resumed(run, decision.id, at)}
+            _resumed(run, decision.id, at, new)
+            _decided(run, decision, new)
         case RunEnded() as ended:
             if run.pending:
                 raise IllegalEvent(
                     f"run {run.run_id}: ended after #{run.seq} with action {run.pending[0].id} unobserved"
                 )
-            return {"ended": ended}
+            new["ended"] = ended
         case _ as unknown:
             assert_never(unknown)
 
@@ -206,10 +213,10 @@ def _foreign(started: RunStarted) -> dict[str, Any]:
     }
 
 
-def _turned(run: Run, turn: ModelTurn) -> dict[str, Any]:
+def _turned(run: Run, turn: ModelTurn, new: _Fields) -> None:
     if run.turn is not None:
         raise IllegalEvent(f"run {run.run_id}: a ModelTurn after #{run.seq} while step {run.step} is still open")
-    spent = {"usage": run.usage + turn.usage, "last_usage": turn.usage}
+    new["usage"], new["last_usage"] = run.usage + turn.usage, turn.usage
     match turn.intent:
         case Actions(actions=actions):
             expected = [f"{run.step}.{index}" for index in range(len(actions))]
@@ -217,63 +224,68 @@ def _turned(run: Run, turn: ModelTurn) -> dict[str, Any]:
                 raise IllegalEvent(
                     f"run {run.run_id}: the actions of step {run.step} must be numbered {expected or 'from 0'}"
                 )
-            return {**spent, "turn": turn, "pending": actions, "malformed": 0}
-        case Malformed() if _cut_at_budget(turn):
-            return {**spent, **_closed(run, turn, (), run.guard), "truncated": run.truncated + 1}
+            new["turn"], new["pending"], new["malformed"] = turn, actions, 0
         case Malformed():
-            return {**spent, **_closed(run, turn, (), run.guard), "malformed": run.malformed + 1}
+            _close(run, turn, (), new)
+            counted = "truncated" if _cut_at_budget(turn) else "malformed"
+            new[counted] += 1
         case Final():
-            return {**spent, "turn": turn, "malformed": 0}
+            new["turn"], new["malformed"] = turn, 0
         case _ as unknown:
             assert_never(unknown)
 
 
 def _cut_at_budget(turn: ModelTurn) -> bool:
     """Did the token budget end this turn? (An unclosed bracket is TRUNCATED too, but a larger budget would not help it.)"""
-    problem = turn.intent.problem if isinstance(turn.intent, Malformed) else None
-    return problem is Anomaly.TRUNCATED and turn.stop is StopReason.MAX_TOKENS
+    if turn.stop is not StopReason.MAX_TOKENS:
+        return False
+    return isinstance(turn.intent, Malformed) and turn.intent.problem is Anomaly.TRUNCATED
 
 
-def _begun(run: Run, action_id: str) -> dict[str, Any]:
+def _begun(run: Run, action_id: str) -> frozenset[str]:
     run.action(action_id)
     if action_id in run.begun:
         raise IllegalEvent(f"run {run.run_id}: action {action_id} started twice, again after #{run.seq}")
-    return {"begun": run.begun | {action_id}}
+    return run.begun | {action_id}
 
 
-def _decided(run: Run, decision: Decision) -> dict[str, Any]:
+def _decided(run: Run, decision: Decision, new: _Fields) -> None:
     if decision.verdict == "cancel":
-        return {"cancelled": run.cancelled or decision}
+        new["cancelled"] = run.cancelled or decision
+        return
     action = run.action(decision.id)
-    waiting = {key: wait for key, wait in run.waiting.items() if key != decision.id}
-    changes: dict[str, Any] = {"decided": {**run.decided, decision.id: decision}, "waiting": waiting}
-    if decision.verdict != "edit":
-        return changes
-    if decision.input is None:
-        raise IllegalEvent(
-            f"run {run.run_id}: the Decision after #{run.seq} edits action {decision.id} but gives no input"
-        )
-    edited = replace(action, input=decision.input)
-    return {**changes, "pending": tuple(edited if each.id == action.id else each for each in run.pending)}
+    new["decided"] = {**run.decided, decision.id: decision}
+    new["waiting"] = _without(run.waiting, decision.id)
+    if decision.verdict == "edit":
+        if decision.input is None:
+            raise IllegalEvent(
+                f"run {run.run_id}: the Decision after #{run.seq} edits action {decision.id} but gives no input"
+            )
+        edited = replace(action, input=decision.input)
+        new["pending"] = tuple(edited if each.id == action.id else each for each in run.pending)
 
 
-def _resumed(run: Run, action_id: str, at: float) -> dict[str, Any]:
-    """The last of those who were waited for has spoken: the run's own time goes on."""
-    if run.waiting.keys() == {action_id}:
-        return {"waited": run.waited + at - run.waiting_since}
-    return {}
+def _without(waiting: Mapping[str, Waiting], action_id: str) -> Mapping[str, Waiting]:
+    return {key: wait for key, wait in waiting.items() if key != action_id} if action_id in waiting else waiting
 
 
-def _observed(run: Run, observation: Observation) -> dict[str, Any]:
+def _resumed(run: Run, action_id: str, at: float, new: _Fields) -> None:
+    """Has the last of those who were waited for spoken? Then the run's own time goes on."""
+    if len(run.waiting) == 1 and action_id in run.waiting:
+        new["waited"] = run.waited + at - run.waiting_since
+
+
+def _observed(run: Run, observation: Observation, new: _Fields) -> None:
     action = run.action(observation.id)
-    pending = tuple(each for each in run.pending if each.id != action.id)
     observed = (*run.observed, observation)
-    guard = run.guard.observe(action, observation)
-    errors = {"tool_errors": run.tool_errors + 1 if observation.status == "error" else 0}
+    new["pending"] = pending = tuple([each for each in run.pending if each is not action])
+    new["guard"] = guard = run.guard.observe(action, observation)
+    new["tool_errors"] = run.tool_errors + 1 if observation.status == "error" else 0
     if not pending and run.turn is not None:
-        return {**errors, "pending": pending, **_closed(run, run.turn, observed, guard.closed())}
-    waiting = {key: wait for key, wait in run.waiting.items() if key != action.id}
-    return {**errors, "pending": pending, "waiting": waiting, "observed": observed, "guard": guard}
+        new["guard"] = guard.closed()
+        _close(run, run.turn, observed, new)
+    else:
+        new["observed"], new["waiting"] = observed, _without(run.waiting, action.id)
 
 
 _NOTES = (
@@ -286,26 +298,26 @@ _NOTES = (
 _NOTHING: Mapping[str, Any] = {"turn": None, "observed": (), "begun": frozenset(), "waiting": {}, "decided": {}}
 
 
-def _closed(run: Run, turn: ModelTurn, observed: tuple[Observation, ...], guard: Guard) -> dict[str, Any]:
+def _close(run: Run, turn: ModelTurn, observed: tuple[Observation, ...], new: _Fields) -> None:
     """The step becomes history. Facts fold in action order, so the order of completion leaves no mark."""
+    new.update(_NOTHING)
     observations = (
         tuple(sorted(observed, key=lambda each: int(each.id.partition(".")[2]))) if len(observed) > 1 else observed
     )
-    facts = run.facts
     for observation in observations:
         if observation.facts:
-            facts = fold(facts, observation.facts, run.step)
+            new["facts"] = fold(new["facts"], observation.facts, run.step)
+        if not new["tainted"] and run.from_outside(observation):
+            new["tainted"] = True
     notes = [note for anomaly, note in _NOTES if anomaly in turn.anomalies] if turn.anomalies else []
     if isinstance(turn.intent, Malformed):
         notes.insert(0, Note.MALFORMED)
     edited = tuple(_edited(run, turn)) if run.decided else ()
     if edited:
         notes.append(Note.EDITED)
-    if observations and guard.barren >= run.start.limits.stall:
+    if observations and new["guard"].barren >= run.start.limits.stall:
         notes.append(Note.STALLED)
-    step = Step(turn, observations, tuple(notes), edited)
-    tainted = run.tainted or (bool(run.outside) and any(map(run.from_outside, observations)))
-    return {**_NOTHING, "steps": (*run.steps, step), "facts": facts, "guard": guard, "tainted": tainted}
+    new["steps"] = (*run.steps, Step(turn, observations, tuple(notes), edited))
 
 
 def _edited(run: Run, turn: ModelTurn) -> Iterator[Action]:

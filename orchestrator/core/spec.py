@@ -60,9 +60,11 @@ class ToolSpec:
 
     def effect_of(self, given: JsonObject) -> Effect:
         """The effect of a call with this input."""
-        reach = [name for name, role in self.roles.items() if role == "reach"] if self.roles else ()
-        if self.does != "send" or not reach or any(given.get(name) not in (None, "", [], {}) for name in reach):
+        if not self.roles or self.does != "send":
             return self.does
+        reach = [name for name, role in self.roles.items() if role == "reach"]
+        if not reach or any(given.get(name) not in (None, "", [], {}) for name in reach):
+            return "send"
         return "write"
 
 

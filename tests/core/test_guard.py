@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from random import Random
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from orchestrator.core.events import Action, Anomaly
-from orchestrator.core.guard import Guard, facts_in_thought
+from orchestrator.core.guard import Guard, call_key, facts_in_thought
 from orchestrator.core.run import Note
 from tests.build import acts, observed, run_of, started
 
@@ -84,3 +91,45 @@ def test_a_run_of_two_thousand_steps_that_always_learns_is_never_called_barren()
             action, observed("1.0", f"the owner is {'abcdefghij'[index % 10]}{index * 7919} since {index + 3}")
         ).closed()
         assert guard.barren < 2
+
+
+_PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+_INPUTS = st.dictionaries(
+    st.text(max_size=4),
+    st.recursive(
+        _PLAIN, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_size=4,
+)
+
+
+@given(_INPUTS, st.randoms(use_true_random=False))
+def test_equal_calls_have_one_key_that_says_all_of_them(given: dict[str, Any], random: Random) -> None:
+    canonical = json.dumps(given, ensure_ascii=False, sort_keys=True)
+    assert call_key(Action("1.0", "look", _shuffled(given, random))) == f"look {canonical}"
+
+
+def _shuffled(value: Any, random: Random) -> Any:
+    if isinstance(value, list):
+        return [_shuffled(each, random) for each in value]
+    if not isinstance(value, dict):
+        return value
+    names = list(value)
+    random.shuffle(names)
+    return {name: _shuffled(value[name], random) for name in names}
+
+
+@given(st.text(st.characters(codec="ascii"), max_size=60), st.sampled_from([1, 40]))
+def test_the_case_of_a_word_is_no_news(text: str, times: int) -> None:
+    assert Guard().seeded(text * times) == Guard().seeded(text.upper() * times) == Guard().seeded(text.lower() * times)
+
+
+def test_a_sign_whose_lower_case_is_a_letter_is_that_letter() -> None:
+    for times in (1, 300):
+        assert Guard().seeded("5 \u212a, 6 \u212a " * times) == Guard().seeded("5 k, 6 k " * times)
+
+
+def test_a_long_result_is_read_by_its_clauses() -> None:
+    clauses = [f"Owner {n} lives in house {n * 7}" for n in range(30)]
+    texts = [sign.join(clauses) for sign in (",", "; ", "|", "{", "}", "\n", " , ")]
+    assert len({(guard.seen, guard.marks) for guard in map(Guard().seeded, texts)}) == 1
