@@ -92,15 +92,25 @@ def test_every_alert_has_its_metric_on_a_board() -> None:
     assert {name for name in told if not any(each.startswith(name) for each in shown)} == set()
 
 
-async def test_every_metric_of_a_board_is_in_the_registry_of_a_worker() -> None:
+async def exported() -> set[str]:
+    """The names of all series of a worker, as prometheus-client has them."""
     async with station(()) as place, working(place) as worker, Watchdog() as dog:
         metrics = Metrics()
         metrics.registry.register(WorkerCollector(worker, dog))
         await place.until(lambda: worker.depth is not None)
-        known = {family.name for family in metrics.registry.collect()}
+        return {family.name for family in metrics.registry.collect()}
+
+
+async def test_every_metric_of_a_board_is_in_the_registry_of_a_worker() -> None:
     suffixes = ("", "_total", "_bucket", "_sum", "_count")
-    exported = {f"{name}{suffix}" for name in known for suffix in suffixes}
-    assert {name for target in targets() for name in METRIC.findall(target.expr)} - exported == set()
+    known = {f"{name}{suffix}" for name in await exported() for suffix in suffixes}
+    assert {name for target in targets() for name in METRIC.findall(target.expr)} - known == set()
+
+
+async def test_every_series_of_a_worker_is_in_the_documentation() -> None:
+    text = (FOLDER.parent / "docs" / "metrics.md").read_text("utf-8").partition("## Series")[2]
+    told = {name.removesuffix("_total") for name in METRIC.findall(text)}
+    assert {name for name in await exported() if name.startswith("orchestrator_")} - told == set()
 
 
 def test_the_series_of_the_documentation_are_those_that_a_worker_exports() -> None:
