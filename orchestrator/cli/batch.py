@@ -42,7 +42,9 @@ from orchestrator.runner import Ports
 from orchestrator.settings import Settings
 
 ALLOWED = frozenset(each.name for each in fields(RunRequest)) - {"goal"}
-KNOWN = ALLOWED | {"question", "goal", "id"}
+OTHER = {"question": "goal", "kind": "run_kind"}
+"""What a line may call fields of a request, as documents and the API do."""
+KNOWN = ALLOWED | {*OTHER, "goal", "id"}
 OURS = b'{"id": '
 
 
@@ -154,8 +156,8 @@ def _task(place: str, line: str, number: int, usual: RunRequest) -> Task:
         raise ConfigError(f'{place}: write an object with a "question"')
     if unknown := [key for key in raw if key not in KNOWN]:
         raise ConfigError(f"{place}: there is no key {', '.join(map(repr, unknown))}; write {', '.join(sorted(KNOWN))}")
-    chosen = {key: value for key, value in raw.items() if key in ALLOWED}
-    given = {**asdict(usual), **chosen, "goal": raw.get("question", raw.get("goal"))}
+    chosen = {OTHER.get(key, key): value for key, value in raw.items() if key != "id"}
+    given = {**asdict(usual), "goal": None, **chosen}
     return Task(str(raw.get("id", number)), parse_request(given, place))
 
 

@@ -42,6 +42,15 @@ def test_the_options_of_a_run_hold_for_every_line_that_does_not_say_otherwise(cl
     assert [(each["limits"]["deadline"], each["limits"]["max_steps"]) for each in firsts] == [(60.0, 9), (70.0, 9)]
 
 
+def test_a_line_says_kind_as_the_api_does(cli: Call) -> None:
+    """And run_kind, as it did."""
+    lines = ({"question": TWO_HOPS, "kind": "hops"}, {"goal": TWO_HOPS, "run_kind": "hops"})
+    Path("q.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    assert cli("batch", "q.jsonl").code == Exit.ANSWERED
+    shown = [json.loads(cli("show", each["run_id"], "--json").out.partition("\n")[0])["event"] for each in results()]
+    assert [(each["goal"], each["run_kind"]) for each in shown] == [(TWO_HOPS, "hops")] * 2
+
+
 def test_batch_goes_on_after_a_torn_result(cli: Call) -> None:
     file = questions(3)
     cli("batch", file)
