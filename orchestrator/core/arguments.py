@@ -187,7 +187,7 @@ def _checked(value: Json, text: str, *, repaired: bool) -> Arguments:
     """The value as arguments, unless it could not be stored: too deep, or half a character."""
     if text.count("{") + text.count("[") > MAX_DEPTH and too_deep(value):
         raise Refused(f"the JSON is nested deeper than {MAX_DEPTH} levels")
-    suspect = "\\u" in text or not (text.isascii() or _SURROGATE.search(text) is None)
+    suspect = "\\u" in text or (not text.isascii() and _SURROGATE.search(text))
     if suspect and _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
         raise Refused("a string holds half a character (an unpaired surrogate escape)")
     if not isinstance(value, dict):

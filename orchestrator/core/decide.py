@@ -96,16 +96,16 @@ def decide(run: Run, now: float) -> Command | None:
 
 def _stopped(run: Run, now: float) -> RunEnded | None:
     """Ends that do not wait for the open step: somebody cancelled, or the time is up."""
-    deadline = run.start.limits.deadline
+    limits = run.start.limits
     if run.cancelled is not None:
         return RunEnded(
             Outcome.CANCELLED, code="CANCELLED", detail=f"cancelled by {run.cancelled.by}: {run.cancelled.reason}"
         )
     if run.turn is not None and isinstance(run.turn.intent, Final):
         return None
-    if deadline is not None and run.elapsed(now) >= deadline:
-        return RunEnded(Outcome.DEADLINE, code="DEADLINE", detail=f"the run took longer than {deadline:g} s")
-    if run.pending and run.step >= run.start.limits.max_steps and not run.begun and not run.waiting:
+    if limits.deadline is not None and run.elapsed(now) >= limits.deadline:
+        return RunEnded(Outcome.DEADLINE, code="DEADLINE", detail=f"the run took longer than {limits.deadline:g} s")
+    if run.pending and run.step >= limits.max_steps and not run.begun and not run.waiting:
         return RunEnded(Outcome.OUT_OF_STEPS, code="OUT_OF_STEPS", detail=f"no answer after {run.step} steps")
     return None
 
