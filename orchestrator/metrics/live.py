@@ -9,14 +9,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector, disable_created_metrics
 from prometheus_client.exposition import choose_encoder
 
 from orchestrator.core.events import Decision, Entry, ModelTurn, Observation, RunEnded
-from orchestrator.core.measure import SERIES, Sample, Series, measure
+from orchestrator.core.measure import SERIES, Series, measure
 from orchestrator.core.run import Run
 from orchestrator.core.spec import ToolSpec
 from orchestrator.metrics.cells import LONGEST_EXEMPLAR, Cells, Seen, Spread, Sum
@@ -49,6 +49,8 @@ TELLING: Final = frozenset(
     }
 )
 """Series of which one asks: which run was that?"""
+MEASURED: Final = frozenset({ModelTurn, Observation, RunEnded})
+"""Events that have samples."""
 TOGETHER: Final = 64
 """Entries that are measured in one go, unless somebody looks before: between other work each takes twice as long (cold caches)."""
 LONG: Final = 32
@@ -85,12 +87,12 @@ class Metrics:
     def observe(self, run: Run, entry: Entry) -> None:
         """The Observer: told of an entry that has become durable, with the run before it."""
         if _ours(run, entry):
-            self._append.add(max(0.0, self._clock() - entry.at))
-        event = entry.event
-        if isinstance(event, ModelTurn | Observation | RunEnded):
+            seconds = self._clock() - entry.at
+            self._append.add(seconds if seconds > 0.0 else 0.0)
+        kind = type(entry.event)
+        if kind in MEASURED:
             self._pending.append((run, entry))
-            long = isinstance(event, RunEnded) and len(run.steps) > LONG
-            if long or len(self._pending) >= TOGETHER:
+            if len(self._pending) >= TOGETHER or (kind is RunEnded and len(run.steps) > LONG):
                 self.settle(wait=False)
 
     def settle(self, *, wait: bool = True) -> None:
@@ -112,8 +114,8 @@ class Metrics:
         seen: Seen | None = None
         if len(run.run_id) <= LONGEST_EXEMPLAR:
             seen = run.run_id, run.start.labels, entry.at
-        for sample in samples:
-            self._cell(sample).add(sample.value, seen if sample.series in TELLING else None)
+        for series, labels, value in samples:
+            self._cell(series, labels).add(value, seen if series in TELLING else None)
 
     def seconds_of(self, tool: str) -> tuple[int, float]:
         """How many calls of a tool were measured, and the seconds within which nearly all (SHARE) of them ended."""
@@ -126,12 +128,12 @@ class Metrics:
         encode, kind = choose_encoder(accept)
         return encode(self.registry), kind
 
-    def _cell(self, sample: Sample) -> Sum | Spread:
+    def _cell(self, series: str, labels: Mapping[str, str]) -> Sum | Spread:
         """A sample's cell, looked up once. The labels of a series stand in one order."""
-        key = (sample.series, *sample.labels.values())
+        key = (series, *labels.values())
         found = self._found.get(key)
         if found is None:
-            found = self._found[key] = self._cells.cell(sample.series, sample.labels)
+            found = self._found[key] = self._cells.cell(series, labels)
         return found
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from prometheus_client import Metric
@@ -55,9 +55,9 @@ class Worst(Collector):
     def add(self, run: Run, samples: Iterable[Sample], ended: RunEnded | None, at: float) -> None:
         """Count what an entry measured; when the run has `ended`, it is ranked."""
         trouble = 0.0
-        for sample in samples:
-            if sample.series in _TELLING:
-                trouble += _trouble(sample)
+        for series, labels, value in samples:
+            if series in _TELLING:
+                trouble += _trouble(series, labels, value)
         if ended is None:
             if trouble:
                 self._open[run.run_id] = self._open.pop(run.run_id, 0.0) + trouble
@@ -88,8 +88,8 @@ class Worst(Collector):
         return [each for each in self._ended if each.at >= oldest]
 
 
-def _trouble(sample: Sample) -> float:
-    if sample.series == _BLOAT:
-        return max(0.0, sample.value - _BLOATED)
-    kind = sample.labels.get("result") or sample.labels.get("kind")
-    return _TROUBLE.get((sample.series, kind or ""), 0.0)
+def _trouble(series: str, labels: Mapping[str, str], value: float) -> float:
+    if series == _BLOAT:
+        return max(0.0, value - _BLOATED)
+    kind = labels.get("result") or labels.get("kind")
+    return _TROUBLE.get((series, kind or ""), 0.0)

@@ -130,3 +130,55 @@ def test_a_word_that_stands_plainly_is_read_there(text: str) -> None:
     shown = {key for token in shown_in(text)[0] for key in token.shows}
     for word in ("v4", "value", "march", "million", "status"):
         assert f"w:{word}" in shown or not stands_plainly(word, text.casefold())
+
+
+MARKED = st.sampled_from(
+    ["v4?", "value!", "a-b", "Lyra?", "grade", "AB", "may?", "x.y", "a_b", "the", "5km", "42", "山西省?"]
+)
+ASIDE = st.lists(st.one_of(MARKED, WORDS), max_size=8).map(" ".join)
+
+
+def without_a_look(turns: tuple[TurnText, ...], goal: str) -> list[object]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger, "_MANY", -1)
+        return bloats(turns, goal, ())
+
+
+def told(steps: list[tuple[str, str, bool]], final: str) -> tuple[TurnText, ...]:
+    turns = [
+        TurnText(
+            None,
+            "",
+            (Action(f"{n}.0", "t", {"q": asked}),),
+            None,
+            (),
+            (Observation(f"{n}.0", "t", "success" if good else "error", seen),),
+        )
+        for n, (asked, seen, good) in enumerate(steps, 1)
+    ]
+    return (*turns, TurnText(None, "", (), final))
+
+
+@given(st.lists(st.tuples(ASIDE, ASIDE, st.booleans()), min_size=1, max_size=4), ASIDE, ASIDE)
+def test_a_look_before_reading_changes_nothing(steps: list[tuple[str, str, bool]], goal: str, final: str) -> None:
+    turns = told(steps, final)
+    assert bloats(turns, goal, ()) == without_a_look(turns, goal)
+
+
+def test_a_short_identifier_with_a_hyphen_is_found() -> None:
+    turns = told([("", "grade a-b it was", True)], "It is a-b.")
+    assert bloats(turns, "grade?", ()) == without_a_look(turns, "grade?") != [None, None]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["v4", "value", "status", "5", ":", "k"]), st.sampled_from(["?", "!", " ", ": ", "?:"])
+        )
+    )
+)
+def test_a_word_before_a_question_mark_stands_plainly(parts: list[tuple[str, str]]) -> None:
+    text = " ".join(map("".join, parts))
+    shown = {key for token in shown_in(text)[0] for key in token.shows}
+    for word in ("v4", "value", "status"):
+        assert f"w:{word}" in shown or not stands_plainly(word, text)

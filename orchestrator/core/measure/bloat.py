@@ -8,14 +8,13 @@ construction: a step that only decided where to look, and left no value, is not 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
 
-from orchestrator.core.events import Action
 from orchestrator.core.measure.gap import TurnText
-from orchestrator.core.measure.ledger import Ledger, Source
+from orchestrator.core.measure.ledger import Ledger, Source, Story
 from orchestrator.core.measure.names import ToolName
-from orchestrator.core.measure.values import fields
 from orchestrator.core.spec import Protocol
 
 
@@ -51,48 +50,56 @@ def step_bloat(  # noqa: PLR0913, PLR0917  the facts of one run, as the definiti
 ) -> BloatSample | None:
     """The sample of a run, or None: it has no Final, or Actions ran and none is seen to be used.
 
-    `learned` is the 10th percentile of the steps of at least 20 answered runs of the same kind. A count below 1 is no count.
+    `learned` is the 10th percentile of the steps of at least 20 answered runs of the same kind.
     """
     if not turns or turns[-1].final is None:
         return None
+    told = known(len(turns), min_steps, learned)
+    return told or traced(_story(turns, goal), {tool.name for tool in tools if tool.side_effect}, protocol)
+
+
+def known(actual: int, min_steps: int | None, learned: int | None) -> BloatSample | None:
+    """The sample of a run whose minimum somebody declared, or that was learned. A count below 1 is no count."""
     for count, basis in ((min_steps, Basis.DECLARED), (learned, Basis.LEARNED)):
         if count is not None and count >= 1:
-            return BloatSample(len(turns), count, basis)
-    steps = _steps(turns, goal, {tool.name for tool in tools if tool.side_effect}, protocol)
-    return None if steps is None else BloatSample(len(turns), 1 + steps, Basis.TRACE)
+            return BloatSample(actual, count, basis)
+    return None
 
 
-def evidence(turns: Sequence[TurnText], goal: str) -> frozenset[str]:
+def traced(story: Story, effects: AbstractSet[str], protocol: Protocol) -> BloatSample | None:
+    """The sample of a run by its backward slice; None when Actions ran and none is used. `effects`: tools that have a side effect."""
+    steps = _steps(story, effects, protocol)
+    return None if steps is None else BloatSample(story.turns, 1 + steps, Basis.TRACE)
+
+
+def evidence(story: Story) -> frozenset[str]:
     """The ids of the Observations that the Final rests on: its values, what those were looked up with, and so on back."""
-    sources = [source for source, _ in _sources(turns)]
-    if not sources or turns[-1].final is None:
-        return frozenset()
-    needs = _slice(Ledger(turns, sources, goal), set())
-    return frozenset(sources[index].observation.id for index in needs)
+    return frozenset([story.sources[index].id for index in _slice(Ledger(story), set())])
 
 
-def _sources(turns: Sequence[TurnText]) -> list[tuple[Source, Action]]:
-    """Each Observation with the Action that it answers, in order."""
-    found: list[tuple[Source, Action]] = []
+def _story(turns: Sequence[TurnText], goal: str) -> Story:
+    sources: list[Source] = []
     for number, turn in enumerate(turns, 1):
         made = {action.id: action for action in turn.actions}
-        for observation in turn.observations:
-            if observation.id in made:
-                action = made[observation.id]
-                found.append((Source(number, observation, tuple(fields(action.input))), action))
-    return found
+        sources += [
+            Source(number, made[each.id], each.id, each.status, each.content)
+            for each in turn.observations
+            if each.id in made
+        ]
+    return Story(goal, turns[-1].final or "", sources, len(turns), lambda: [turn.written for turn in turns])
 
 
-def _steps(turns: Sequence[TurnText], goal: str, effects: set[str], protocol: Protocol) -> int | None:
+def _steps(story: Story, effects: AbstractSet[str], protocol: Protocol) -> int | None:
     """How many Actions had to be made one after another; None when Actions ran and none is used."""
-    found = _sources(turns)
-    sources = [source for source, _ in found]
+    sources = story.sources
     if not sources:
         return 0
-    changed = {
-        index for index, (source, action) in enumerate(found) if action.tool in effects and source.status == "success"
-    }
-    needs = _slice(Ledger(turns, sources, goal), changed)
+    changed = (
+        {index for index, source in enumerate(sources) if source.action.tool in effects and source.status == "success"}
+        if effects
+        else set[int]()
+    )
+    needs = _slice(Ledger(story), changed)
     if not needs:
         return None
     return len(needs) if protocol == "text" else _longest(needs, [source.turn for source in sources], changed)

@@ -11,8 +11,10 @@ from orchestrator.core.events import Action, Observation
 from orchestrator.core.measure.clauses import Text, read, says_something
 from orchestrator.core.measure.mentions import Kind, Mention, mentions
 from orchestrator.core.measure.names import Names, ToolName, names
+from orchestrator.core.quick import quick
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class TurnText:
     """One model turn as the health metrics see it: what it wrote, and what came back.

@@ -2,152 +2,194 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
-from orchestrator.core.events import Observation
-from orchestrator.core.measure.clauses import lazy, nfkc
-from orchestrator.core.measure.gap import TurnText
-from orchestrator.core.measure.tokens import Key, stands_out, stands_plainly
-from orchestrator.core.measure.values import Wanted, asked, shown_in
+from orchestrator.core.events import Action
+from orchestrator.core.measure.clauses import lazy
+from orchestrator.core.measure.look import Look, flat
+from orchestrator.core.measure.tokens import Key, stands_out
+from orchestrator.core.measure.values import Asked, Wanted, asked, fields, shown_in
 
-_INNER_CAPITAL: Final = re.compile(r"[A-Z](?<=\w.)")
 _NEAREST: Final = 64  # numbers of the run that are compared with one rounded number
 _MANY: Final = 64  # values that are asked for: to look for each of them costs more than to read closely
+_SPELT: Final = ("w:", "c:")  # words and CJK runs; numbers, dates and times are spelt in many ways
 _DIGITS: Final = 2  # a rounding keeps at least two significant digits
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """An Observation, the turn (from 1) that called for it, and the values of its Action's input."""
+class Source(NamedTuple):
+    """An Observation: the turn (from 1) that called for it, its Action, how that went, and what the tool returned."""
 
     turn: int
-    observation: Observation
-    input: tuple[str, ...]
-
-    @property
-    def status(self) -> str:
-        """Success or error."""
-        return self.observation.status
+    action: Action
+    id: str
+    status: str
+    content: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a text asks for; `computed` are its numbers that neither an Observation nor the goal holds."""
+class Story(NamedTuple):
+    """A run as its backward slice sees it: `written` gives what each of its turns wrote."""
 
-    keys: frozenset[Key]
-    computed: frozenset[Decimal]
+    goal: str
+    final: str
+    sources: Sequence[Source]
+    turns: int
+    written: Callable[[], Sequence[str]]
 
 
 class Ledger:
     """The values of one run: each belongs to the first success that shows it or, if none does, to the first error.
 
-    Of words, those are entered that the Final or an input asks for; `all_words` enters the others too.
+    A value is looked for when it is asked for. Texts are read closely where a look does not tell, and then of words those are entered
+    that the Final or an input asks for; `all_words` enters the others too.
     """
 
-    def __init__(
-        self, turns: Sequence[TurnText], sources: Sequence[Source], goal: str, *, all_words: bool = False
-    ) -> None:
-        self._turns = turns
-        self._sources = sources
-        self._text = goal
-        self._goal, _ = asked(goal)
-        self._given = tuple(asked(*source.input) for source in sources)
-        self._final = asked(turns[-1].final or "")
-        wanted = frozenset[Key]().union(self._final[0], *(keys for keys, _ in self._given)) - self._goal
-        self._words = None if all_words else Wanted(wanted)
-        self._wanted = _spellings(wanted)
-        self._owners: dict[Key, int] = {}
-        self._seen: set[Decimal] = set()
-        for status in ("success", "error"):
-            for index, source in enumerate(sources):
-                if source.status == status:
-                    self._enter(index, source)
-        self._owned = sorted(key for key in self._owners if isinstance(key, Decimal))
-        self._sorted = sorted(self._seen)
-
-    def _enter(self, index: int, source: Source) -> None:
-        own, _ = self._given[index]
-        content = source.observation.content
-        shown = self._surely_shown(content, own)
-        if shown is None:
-            self._read_closely(index, content, own)
-            return
-        for key in shown:
-            self._owners.setdefault(key, index)
-
-    def _surely_shown(self, content: str, own: frozenset[Key]) -> tuple[str, ...] | None:
-        """What of all that is asked for stands in this text, where a look tells so much; None when it must be read closely."""
-        if (
-            self._wanted is None
-            or len(self._wanted) > _MANY
-            or (content.lstrip()[:1] in ("{", "[") and "\\" in content)
-        ):
-            return None
-        text = nfkc(content)
-        folded = text.casefold()
-        flat = _flat(folded)
-        found = {
-            key: spelling
-            for key, spelling in self._wanted.items()
-            if key not in own and key not in self._owners and spelling in flat
-        }
-        if not any(map(stands_out, found.values())) and not (found and _INNER_CAPITAL.search(text)):
-            return ()
-        plainly = all(stands_plainly(key[2:], folded) for key in found)
-        return tuple(found) if plainly else None
-
-    def _read_closely(self, index: int, content: str, own: frozenset[Key]) -> None:
-        found, runs = shown_in(content, self._words)
-        owners, goal, seen = self._owners, self._goal, self._seen
-        for keys, _, numbers in found:
-            seen.update(numbers)
-            if goal.isdisjoint(keys) and own.isdisjoint(keys):
-                for key in keys:
-                    owners.setdefault(key, index)
-        for run in runs:
-            if run not in goal and run not in own:
-                owners.setdefault(run, index)
+    def __init__(self, story: Story, *, all_words: bool = False) -> None:
+        self._story = story
+        self._sources = story.sources
+        self._all_words = all_words
+        self._order = sorted(range(len(self._sources)), key=lambda index: self._sources[index].status != "success")
+        self._asked: dict[int, Asked] = {}
+        self._looked_for: dict[str, int | None] = {}
+        self._reads: dict[int, tuple[set[Key], set[Decimal]]] = {}
 
     def used_by_final(self) -> frozenset[int]:
         """The Observations whose values stand in the Final, or were computed into it."""
-        asks = self._ask(*self._final)
-        return self._shown_to(asks.keys) | self._computed(asks.computed, len(self._turns))
+        return self._used_by(asked(self._story.final), self._story.turns)
 
     def used_by_input(self, index: int) -> frozenset[int]:
         """The successes of earlier turns whose values stand in this Action's input, or were computed into it."""
-        source = self._sources[index]
-        asks = self._ask(*self._given[index])
-        found = self._shown_to(asks.keys) | self._computed(asks.computed, source.turn)
-        return frozenset(
-            each for each in found if self._sources[each].turn < source.turn and self._sources[each].status == "success"
-        )
+        turn, sources = self._sources[index].turn, self._sources
+        found = self._used_by(self._given(index), turn)
+        return frozenset([each for each in found if sources[each].turn < turn and sources[each].status == "success"])
 
-    def _ask(self, keys: frozenset[Key], numbers: frozenset[tuple[Decimal, ...]]) -> _Asked:
-        computed = (
-            variants
-            for variants in numbers
-            if self._goal.isdisjoint(variants)
-            and not any(each in self._seen or self._near(each, self._sorted) for each in variants)
-        )
-        return _Asked(keys, frozenset(each for variants in computed for each in variants))
+    def _used_by(self, given: Asked, until: int) -> frozenset[int]:
+        keys, numbers = given
+        found = self._shown_to(keys)
+        return found | self._computed(frozenset(self._unseen(numbers)), until) if numbers else found
 
-    def _shown_to(self, keys: Iterable[Key]) -> frozenset[int]:
+    def _given(self, index: int) -> Asked:
+        """What the input of this Action asks for."""
+        found = self._asked.get(index)
+        if found is None:
+            found = self._asked[index] = asked(*fields(self._sources[index].action.input))
+        return found
+
+    def _shown_to(self, keys: frozenset[Key]) -> frozenset[int]:
         """The owners of these keys; a number that nobody shows exactly may be a rounding of one."""
+        if not self._all_words and len(self._looked_for) + len(keys) <= _MANY:
+            spelt = [key for key in keys if isinstance(key, str) and key[:2] in _SPELT]
+            if len(spelt) == len(keys):
+                return frozenset([owner for key in spelt if (owner := self._look_for(key)) is not None])
+        return self._read_for(keys)
+
+    def _read_for(self, keys: frozenset[Key]) -> frozenset[int]:
+        """`_shown_to`, all Observations read closely."""
         found: set[int] = set()
-        for key in keys:
+        for key in keys - self._goal:
             if key in self._owners:
                 found.add(self._owners[key])
-            elif isinstance(key, Decimal) and key not in self._seen and key not in self._goal:
+            elif isinstance(key, Decimal) and key not in self._seen:
                 near = self._near(key, self._owned)
                 if near:
                     found.add(min(self._owners[each] for each in near))
         return frozenset(found)
+
+    def _look_for(self, key: str) -> int | None:
+        """The owner of a key that is spelt in one way."""
+        if key not in self._looked_for:
+            order = self._order if stands_out(key[2:]) else self._with_capitals
+            self._looked_for[key] = self._first(order, key) if order else None
+        return self._looked_for[key]
+
+    def _first(self, order: Sequence[int], key: str) -> int | None:
+        """The first of these Observations that shows a key which neither the goal nor its Action's input holds."""
+        word, flattened = key[2:], flat(key[2:])
+        given = self._goal_look.holds(word, flattened)
+        if key in self._goal if given is None else given:
+            return None
+        for index in order:
+            shown = self._surely_shown(index, word, flattened)
+            if shown is not False and key not in self._given(index)[0] and (shown or key in self._read(index)[0]):
+                return index
+        return None
+
+    def _surely_shown(self, index: int, word: str, flattened: str) -> bool | None:
+        """Does a look tell whether the Observation shows this word? None: it must be read closely."""
+        return self._looks[index].holds(word, flattened)
+
+    @lazy
+    def _looks(self) -> list[Look]:
+        return [Look(source.content) for source in self._sources]
+
+    @lazy
+    def _with_capitals(self) -> list[int]:
+        """The Observations where a word that tells nothing elsewhere may be a name."""
+        return [index for index in self._order if self._looks[index].inner_capitals]
+
+    @lazy
+    def _goal_look(self) -> Look:
+        return Look(self._story.goal)
+
+    @lazy
+    def _goal(self) -> frozenset[Key]:
+        return asked(self._story.goal)[0]
+
+    def _read(self, index: int) -> tuple[set[Key], set[Decimal]]:
+        """What an Observation shows that neither the goal nor the Action's own input holds; and all its numbers."""
+        if index in self._reads:
+            return self._reads[index]
+        goal, (own, _) = self._goal, self._given(index)
+        found, runs = shown_in(self._sources[index].content, self._words)
+        shown = {run for run in runs if run not in goal and run not in own}
+        seen: set[Decimal] = set()
+        for keys, _, numbers in found:
+            seen.update(numbers)
+            if goal.isdisjoint(keys) and own.isdisjoint(keys):
+                shown.update(keys)
+        self._reads[index] = shown, seen
+        return shown, seen
+
+    @lazy
+    def _words(self) -> Wanted | None:
+        """All that the Final and the inputs ask for."""
+        if self._all_words:
+            return None
+        final, _ = asked(self._story.final)
+        return Wanted(final.union(*(self._given(index)[0] for index in self._order)) - self._goal)
+
+    @lazy
+    def _owners(self) -> dict[Key, int]:
+        """The owner of each value, all texts read closely."""
+        owners: dict[Key, int] = {}
+        for index in self._order:
+            for key in self._read(index)[0]:
+                owners.setdefault(key, index)
+        return owners
+
+    @lazy
+    def _owned(self) -> list[Decimal]:
+        return sorted(key for key in self._owners if isinstance(key, Decimal))
+
+    @lazy
+    def _seen(self) -> frozenset[Decimal]:
+        """All numbers of all Observations."""
+        return frozenset[Decimal]().union(*(self._read(index)[1] for index in self._order))
+
+    @lazy
+    def _sorted(self) -> list[Decimal]:
+        return sorted(self._seen)
+
+    def _unseen(self, numbers: Iterable[tuple[Decimal, ...]]) -> Iterator[Decimal]:
+        """Those of these numbers that neither an Observation nor the goal holds: they were computed."""
+        for variants in numbers:
+            if self._goal.isdisjoint(variants) and not any(
+                each in self._seen or self._near(each, self._sorted) for each in variants
+            ):
+                yield from variants
 
     @staticmethod
     def _near(number: Decimal, known: list[Decimal]) -> tuple[Decimal, ...]:
@@ -162,8 +204,8 @@ class Ledger:
     @lazy
     def _stated(self) -> tuple[tuple[frozenset[Key], frozenset[int]], ...]:
         """For each turn, what it writes and the Observations whose values it states."""
-        written = (asked(turn.written)[0] for turn in self._turns)
-        whole = self if self._words is None else Ledger(self._turns, self._sources, self._text, all_words=True)
+        written = (asked(text)[0] for text in self._story.written())
+        whole = self if self._all_words else Ledger(self._story, all_words=True)
         return tuple((keys, whole._shown_to(keys)) for keys in written)  # noqa: SLF001  one of its own
 
     def _computed(self, numbers: frozenset[Decimal], until: int) -> frozenset[int]:
@@ -177,18 +219,3 @@ class Ledger:
             for owner in owners
             if self._sources[owner].turn < turn
         )
-
-
-def _spellings(wanted: Iterable[Key]) -> dict[str, str] | None:
-    """What is asked for, as it must be spelt to be found; None when a number, date or time is: those are spelt in many ways."""
-    found: dict[str, str] = {}
-    for key in wanted:
-        if isinstance(key, Decimal) or key[:2] not in ("w:", "c:"):
-            return None
-        found[key] = _flat(key[2:])
-    return found
-
-
-def _flat(text: str) -> str:
-    """The text without what reading may take out of the middle of a token: signs and separators of digits."""
-    return text.replace("-", "").replace("\u2212", "").replace(",", "")

@@ -22,9 +22,10 @@ from orchestrator.core.events import (
 )
 from orchestrator.core.events import Final as FinalAnswer
 from orchestrator.core.guard import REPEATED_ACTION
-from orchestrator.core.measure.bloat import Basis, BloatSample, evidence, step_bloat
+from orchestrator.core.measure.bloat import Basis, BloatSample, evidence, known, traced
 from orchestrator.core.measure.errors import error_observations
 from orchestrator.core.measure.gap import TurnText, verdicts
+from orchestrator.core.measure.ledger import Source, Story
 from orchestrator.core.measure.lens import Lens, TurnLabels, lens
 from orchestrator.core.measure.series import CODES, OTHER, SANITISERS, Sample
 from orchestrator.core.run import Run, Step
@@ -81,17 +82,36 @@ def bloat(run: Run) -> BloatSample | None:
     """The step bloat of a run that is about to end, or has: None without a Final, or when nothing is seen to be used."""
     if run.turn is None or not isinstance(run.turn.intent, FinalAnswer):
         return None
-    turns = (*(turn_text(step.turn, step.observations) for step in run.steps), turn_text(run.turn))
     start = run.start
-    return step_bloat(turns, start.goal, lens(start).known.tools, start.agent.protocol, start.min_steps, start.learned)
+    told = known(len(run.steps) + 1, start.min_steps, start.learned)
+    return told or traced(_story(run, run.turn.intent), lens(start).known.effects, start.agent.protocol)
 
 
 def rests_on(run: Run) -> frozenset[str]:
     """The ids of the Observations that the answer of this run rests on, as the backward slice sees it; none without a Final."""
     if run.turn is None or not isinstance(run.turn.intent, FinalAnswer):
         return frozenset()
-    turns = (*(turn_text(step.turn, step.observations) for step in run.steps), turn_text(run.turn))
-    return evidence(turns, run.start.goal)
+    return evidence(_story(run, run.turn.intent))
+
+
+def _story(run: Run, final: FinalAnswer) -> Story:
+    sources: list[Source] = []
+    for number, step in enumerate(run.steps, 1):
+        intent = step.turn.intent
+        made = {action.id: action for action in intent.actions} if isinstance(intent, Actions) else {}
+        sources += [
+            Source(number, made[each.id], each.id, each.status, unframed(each.content))
+            for each in step.observations
+            if each.id in made
+        ]
+    return Story(run.start.goal, final.answer, sources, len(run.steps) + 1, lambda: list(_written(run)))
+
+
+def _written(run: Run) -> Iterator[str]:
+    for step in run.steps:
+        yield turn_text(step.turn).written
+    if run.turn is not None:
+        yield turn_text(run.turn).written
 
 
 def _flags(turn: ModelTurn) -> tuple[str, ...]:
@@ -102,15 +122,19 @@ def _flags(turn: ModelTurn) -> tuple[str, ...]:
 
 
 def _unframed(observation: Observation) -> Observation:
-    content = observation.content
+    content = unframed(observation.content)
+    if content == observation.content:
+        return observation
+    return Observation(observation.id, observation.tool, observation.status, content, observation.code)
+
+
+def unframed(content: str) -> str:
+    """What the tool returned: without the host's frame."""
     if head := _HEAD.match(content):
         content = content[head.end() :]
     if (body := content.rstrip()).endswith(END):
         content = body.removesuffix(END).removesuffix("\n")
-    content = content.replace(EMPTY, "")
-    if content == observation.content:
-        return observation
-    return Observation(observation.id, observation.tool, observation.status, content, observation.code)
+    return content.replace(EMPTY, "")
 
 
 def _code(code: str | None) -> str:

@@ -61,6 +61,7 @@ class Names:
     def __init__(self, tools: tuple[ToolName, ...]) -> None:
         self.tools = tools
         self.registered = frozenset(tool.name for tool in tools)
+        self.effects = frozenset(tool.name for tool in tools if tool.side_effect)
         self._owners = {_key(parts(tool.name)): tool.name for tool in reversed(tools)}
         self._common = {_key(parts(tool.name)) for tool in tools if tool.common and len(parts(tool.name)) == 1}
         claims: dict[tuple[str, ...], set[str]] = {}
@@ -96,7 +97,9 @@ class Names:
         taken = bytearray(len(plain))
         places: list[Place] = []
         for start, end in found:
-            key = _key(_JOINT.split(plain[start:end]))
+            key = plain[start:end]
+            if key not in self._owners:
+                key = _key(_JOINT.split(key))
             if taken[start] or taken[end - 1] or (meant and key in self._common and not meant(start, end)):
                 continue
             taken[start:end] = b"\1" * (end - start)

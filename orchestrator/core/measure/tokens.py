@@ -137,16 +137,18 @@ def stands_plainly(word: str, text: str) -> bool:
     """
     if not _PLAIN.fullmatch(word) or _READ_OTHERWISE.fullmatch(word) or not text.isascii() or not stands_out(word):
         return False
-    if any(mark in text for mark in _UNCLEAR):
-        return False
-    at = text.find(f" {word}")
+    for mark in _UNCLEAR:
+        if mark in text:
+            return False
+    spaced = f" {word}"
+    at = text.find(spaced)
     while at >= 0:
         after = text[at + 1 + len(word) :][:2]
         if (
             after in ("", ".")
-            or (after[0] in ",;" or (after[0] in " \n" and after[1:] != ":"))
+            or (after[0] in ",;?!" or (after[0] in " \n" and after[1:] != ":"))
             or after in (". ", ".\n")
         ):
             return True
-        at = text.find(f" {word}", at + 1)
+        at = text.find(spaced, at + 1)
     return False

@@ -200,7 +200,8 @@ def _asked(text: str) -> Asked:
     keys: set[Key] = set()
     numbers: set[tuple[Decimal, ...]] = set()
     found, runs = tokens(text)
-    keys |= grams(runs, 2) | grams(runs, 3)
+    if runs:
+        keys |= grams(runs, 2) | grams(runs, 3)
     for each in found:
         keys.update(each.asks)
         if each.numbers:
