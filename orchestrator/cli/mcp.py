@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +15,8 @@ from orchestrator.cli.context import Context, context, spin
 from orchestrator.cli.worker import run_worker
 from orchestrator.errors import ConfigError
 from orchestrator.metrics import Metrics
+from orchestrator.show import plain
+from orchestrator.worker import Ending
 
 
 def mcp(
@@ -46,7 +49,7 @@ async def _mcp(ctx: Context, tenant: str | None, *, worker: bool) -> int:
         service = await stack.enter_async_context(open_service(settings, partial(metrics.incidents.observe, "tool")))
         shared = service.store, service.dispatcher
         tools = service.toolbox, metrics
-        working = asyncio.create_task(run_worker(ctx, settings, shared, tools)) if worker else None
+        working = asyncio.create_task(_told(ctx, run_worker(ctx, settings, shared, tools))) if worker else None
         read, write = await stack.enter_async_context(stdio_server())
         server = make_server(service, lambda _context: who)
         try:
@@ -54,5 +57,14 @@ async def _mcp(ctx: Context, tenant: str | None, *, worker: bool) -> int:
         finally:
             if working is not None:
                 working.cancel()
-                await asyncio.gather(working, return_exceptions=True)
-    return 0
+                await asyncio.wait([working])
+    return 0 if working is None or working.cancelled() else working.result()
+
+
+async def _told(ctx: Context, work: Coroutine[Any, Any, Ending]) -> Ending:
+    """The worker's end. A fault of it is said at once: the client goes on submitting, and nobody drives."""
+    try:
+        return await work
+    except Exception as error:
+        ctx.err.print(f"the worker has ended, runs wait for another: {plain(str(error))}", style="red")
+        raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -127,6 +128,20 @@ def test_a_worker_in_a_server_shares_its_tools_so_an_mcp_server_is_started_once(
         process.terminate()
         process.communicate()
     assert (tmp_path / "begun").read_text("utf-8").splitlines() == ["once more"]
+
+
+def test_a_worker_that_cannot_start_beside_an_mcp_server_is_said_at_once_and_is_its_exit_code(
+    run: Run, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        (tmp_path / "orchestrator.toml").write_text(f"[worker]\nport = {taken.getsockname()[1]}\n", "utf-8")
+        command = [sys.executable, "-m", "orchestrator", "mcp", "--worker"]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+            assert process.stderr is not None
+            assert "the worker has ended, runs wait for another: worker.host, worker.port" in process.stderr.readline()
+            process.communicate()
+    assert process.returncode == 2
 
 
 MISSING = """
