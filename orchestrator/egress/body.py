@@ -17,6 +17,8 @@ PIECE: Final = 64 * 1024
 Broken: TypeAlias = Callable[[], AbstractContextManager[None]]
 """Around each read: names what the network raises."""
 PACKINGS: Final = frozenset({"gzip", "x-gzip", "deflate"})
+Unpack: TypeAlias = Callable[[bytes], Iterator[bytes]]
+"""Unpacks the next bytes of one body, in pieces of at most PIECE bytes. Raises Refused (BAD_ENCODING)."""
 
 
 class Bounded(httpx.AsyncByteStream):
@@ -54,8 +56,8 @@ class Bounded(httpx.AsyncByteStream):
             raise Refused("TOO_LARGE", f"the answer is larger than {self._largest} bytes; not read further")
 
 
-def unpacker(packing: str) -> Callable[[bytes], Iterator[bytes]]:
-    """Unpacks in pieces of at most PIECE bytes. Refused for a packing that was not asked for."""
+def unpacker(packing: str) -> Unpack:
+    """For one body that is packed so. Refused for a packing that we cannot read, which was not asked for."""
     packing = packing.strip().lower()
     if packing in {"", "identity"}:
         return _as_it_is
