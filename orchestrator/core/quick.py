@@ -43,7 +43,7 @@ def quick(cls: type[T]) -> type[T]:
         lines.append("  self.__post_init__()")
     source = f"def made({', '.join(given)}):\n def __init__(self, {', '.join(parameters)}):\n" + "\n".join(lines)
     space: dict[str, Callable[..., Any]] = {}
-    exec(f"{source}\n return __init__", vars(sys.modules[cls.__module__]), space)  # noqa: S102  # nosec B102  as dataclasses does: of names of fields only
+    exec(f"{source}\n return __init__", vars(sys.modules[cls.__module__]), space)  # noqa: S102  # nosec B102  # as dataclasses does: the names of fields only
     init = space["made"](**given)
     init.__qualname__, init.__annotations__ = f"{cls.__qualname__}.__init__", plain.__init__.__annotations__
     plain.__init__ = init
