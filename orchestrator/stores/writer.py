@@ -1,8 +1,9 @@
 """The one thread of this process that writes to a SQLite file: group commit.
 
-The event loop hands over what its current turn has gathered; the thread drains whatever is there into one transaction; the
-callers are answered, all at once, when that transaction is on the disk. Nothing waits for a window: a busy disk makes its
-own batches. Several processes may share the file: each batch begins with the write lock, so what it reads is what it changes.
+The event loop hands over what its current turn has gathered; the thread writes it in one transaction; the callers are
+answered, all at once, when that transaction is on the disk. What is submitted meanwhile goes together, when the loop has heard of
+that: nothing waits for a window, and a busy disk or loop makes its own batches. Several processes may share the file: each batch
+begins with the write lock, so what it reads is what it changes.
 
 A batch is a handful of SQLite calls whatever its size. Each call gives up the interpreter lock, and a busy event loop may
 take 5 ms to give it back: two calls an append would cost a batch of 200 two seconds.
@@ -29,7 +30,7 @@ from orchestrator.stores.file import SQL, Work, connect, failure, migrate
 from orchestrator.stores.row import Head
 
 FULL_BATCH = 1000
-"""Jobs after which a transaction is closed even though more are waiting: bounds latency and memory."""
+"""Jobs of one transaction, even though more are waiting: bounds latency and memory."""
 
 CHUNKS = (128, 64, 32, 16, 8, 4, 2, 1)
 """Rows of one INSERT: few calls for any number of rows, and few distinct statements, so that each stays prepared."""
@@ -50,39 +51,42 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[list[Job] | None] = SimpleQueue()
         self._gathered: list[Job] = []
+        self._under_way = False
         self._connection: sqlite3.Connection | None = None
         self._thread = threading.Thread(target=self._write_on, name=f"writer of {path.name}", daemon=True)
         self._thread.start()
 
     def submit(self, job: Job) -> None:
-        """Hand the job over at the end of this turn of the event loop, with all others of the turn."""
-        if not self._gathered:
+        """Hand the job over at the end of this turn of the event loop, with all others of the turn; or with the next batch."""
+        if not self._gathered and not self._under_way:
             self._loop.call_soon(self._hand_over)
         self._gathered.append(job)
 
     async def close(self) -> None:
-        """Write what has been handed over, and end the thread."""
-        self._hand_over()
+        """Write what has been submitted, and end the thread."""
+        while self._gathered:
+            self._hand_over()
         self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
 
     def _hand_over(self) -> None:
+        batch, self._gathered = self._gathered[:FULL_BATCH], self._gathered[FULL_BATCH:]
+        if batch:
+            self._under_way = True
+            self._queue.put(batch)
+
+    def _written(self, batch: Sequence[Job]) -> None:
+        """Answer the callers, in the event loop; what they submit at once goes with the next batch."""
+        self._done(batch)
+        self._under_way = False
         if self._gathered:
-            self._queue.put(self._gathered)
-            self._gathered = []
+            self._loop.call_soon(self._hand_over)
 
     def _write_on(self) -> None:
-        more: list[Job] | None = []
-        while more is not None:
-            more = self._queue.get()
-            batch = more or []
-            while more is not None and len(batch) < FULL_BATCH and not self._queue.empty():
-                more = self._queue.get()
-                batch.extend(more or ())
-            if batch:
-                self._commit(batch)
-                with suppress(RuntimeError):  # the loop was closed under us: nobody is left to be told
-                    self._loop.call_soon_threadsafe(self._done, batch)
+        while batch := self._queue.get():
+            self._commit(batch)
+            with suppress(RuntimeError):  # the loop was closed under us: nobody is left to be told
+                self._loop.call_soon_threadsafe(self._written, batch)
         self._drop()
 
     def _commit(self, batch: Sequence[Job]) -> None:

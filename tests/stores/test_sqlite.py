@@ -8,13 +8,14 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from orchestrator.errors import Conflict, StoreError
+from orchestrator.stores import writer
 from orchestrator.stores.sqlite import SqliteStore
 from tests.stores.words import ACTING, ENDED, STARTED, TURN, WHOLE
 
@@ -118,6 +119,48 @@ async def test_a_lock_that_is_never_given_back_fails_within_the_bound(tmp_path: 
         other.execute("ROLLBACK")
         other.close()
         await store.append("r", 0, [STARTED], at=1.0)
+
+
+@pytest.fixture
+def batches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of the transactions that writers make from now on."""
+    sizes: list[int] = []
+    transact = writer.Writer._transact
+
+    def counted(self: writer.Writer, batch: Sequence[writer.Job]) -> None:
+        sizes.append(len(batch))
+        transact(self, batch)
+
+    monkeypatch.setattr(writer.Writer, "_transact", counted)
+    return sizes
+
+
+async def test_what_is_submitted_while_a_batch_is_on_its_way_goes_together(tmp_path: Path, batches: list[int]) -> None:
+    async with SqliteStore(tmp_path / "trace.db") as store:
+        other = sqlite3.connect(tmp_path / "trace.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        appends = []
+        for n in range(20):
+            appends.append(asyncio.create_task(store.append(f"r{n}", 0, [STARTED], at=1.0)))
+            await asyncio.sleep(0.001)
+        other.execute("ROLLBACK")
+        other.close()
+        await asyncio.gather(*appends)
+        assert batches == [1, 1, 19], "the opening, the first append, and all others"
+
+
+async def test_a_transaction_takes_no_more_than_a_full_batch(
+    tmp_path: Path, batches: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "FULL_BATCH", 8)
+    async with SqliteStore(tmp_path / "trace.db") as store:
+        await asyncio.gather(*(store.append(f"r{n}", 0, [STARTED], at=1.0) for n in range(20)))
+        assert batches == [1, 8, 8, 4]
+        late = [asyncio.create_task(store.append(f"late{n}", 0, [STARTED], at=1.0)) for n in range(20)]
+        await asyncio.sleep(0)
+        await store.close()
+        await asyncio.gather(*late)
+        assert batches[4:] == [8, 8, 4], "closing writes what was submitted before"
 
 
 async def test_a_path_that_cannot_be_a_database_says_what_to_do(tmp_path: Path) -> None:
