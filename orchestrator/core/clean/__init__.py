@@ -11,10 +11,11 @@ import hashlib
 
 from orchestrator.core.clean.cut import MARK
 from orchestrator.core.clean.defuse import END, defuse
+from orchestrator.core.clean.draft import Draft, opened
 from orchestrator.core.clean.hide import MASK, hidden, hide
 from orchestrator.core.clean.mask import mask
 from orchestrator.core.clean.result import Cleaned, Head, Rules
-from orchestrator.core.clean.steps import STEPS, frame, opened
+from orchestrator.core.clean.steps import STEPS, frame, untouched
 from orchestrator.core.clean.strip import strip
 from orchestrator.core.clean.value import plain
 from orchestrator.core.spec import Json
@@ -43,11 +44,14 @@ _RULES = Rules()
 
 def clean(raw: bytes | Json, head: Head = _SUCCESS, rules: Rules = _RULES) -> Cleaned:
     """`raw` as a framed text. Never raises, for any input; a body that is no text is described, not pasted."""
-    draft = opened(raw, head, rules)
-    for step in STEPS:
-        draft = step(draft)
+    if type(raw) is str and not (head.code and rules.secrets) and untouched(raw, rules):
+        draft = Draft(raw, head, rules, raw)
+    else:
+        draft = opened(raw, head, rules)
+        for step in STEPS:
+            draft = step(draft)
     body = draft.text or ("" if head.message else EMPTY)
-    first, last = frame(draft)
+    first, last = frame(draft.head, rules)
     source = draft.source if isinstance(draft.source, bytes) else draft.source.encode("utf-8", "replace")
     return Cleaned(
         text=f"{first}{body}{last}" if body else first.rstrip("\n") + last,

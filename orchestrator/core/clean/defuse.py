@@ -116,14 +116,14 @@ _ASCII_LABEL = _labels([word for word in _WORDS if word.isascii()])
 _FINISH = re.compile(rf"\n(?:{_DECORATION})*+(finish)(?=\s{{0,4}}[\[(])")
 
 
-def defuse(text: str) -> str:
-    """`text` with look-alikes in ⟦ ⟧. Idempotent: what stands in ⟦ ⟧ is none."""
-    return _without_labels(*_without_tokens(text, _folded(text)))
+def defuse(text: str, folded: str | None = None) -> str:
+    """`text` with look-alikes in ⟦ ⟧. Idempotent: what stands in ⟦ ⟧ is none. `folded`: its folded copy, where somebody has it."""
+    return _without_labels(*_without_tokens(text, _folded(text) if folded is None else folded))
 
 
-def defuse_tokens(text: str) -> str:
+def defuse_tokens(text: str, folded: str | None = None) -> str:
     """Chat-template tokens, tool tags and the end marker, wherever they stand (also inside a JSON string)."""
-    return _without_tokens(text, _folded(text))[0]
+    return _without_tokens(text, _folded(text) if folded is None else folded)[0]
 
 
 def without(text: str, word: str, instead: str) -> str:
@@ -142,12 +142,12 @@ def without(text: str, word: str, instead: str) -> str:
 def _without_tokens(text: str, folded: str) -> tuple[str, str]:
     if "<" in folded:
         text, folded = _bracketed(text, folded, _TOKEN)
-    called = "[" in folded and "functools[" in folded
+    called = "[" in folded and folded.rfind("functools[") >= 0
     if "[" in folded:
         text, folded = _bracketed(text, folded, _BRACKETS)
     if called or "✿" in folded:
         text, folded = _bracketed(text, folded, _WORDS_AS_TOKENS)
-    if "observation" in folded:
+    if folded.rfind("observation") >= 0:
         text, folded = _bracketed(text, folded, _END, whole=True)
     return text, folded
 
@@ -156,7 +156,7 @@ def _without_labels(text: str, folded: str) -> str:
     """Labels at the start of a line, behind any Markdown or number."""
     pattern = _ASCII_LABEL if folded.isascii() else _LABEL
     text, folded = _bracketed("\n" + text, "\n" + folded, pattern, group=1, whole=True)
-    if ("[" in folded or "(" in folded) and "finish" in folded:
+    if ("[" in folded or "(" in folded) and folded.rfind("finish") >= 0:
         text, folded = _bracketed(text, folded, _FINISH, group=1, whole=True)
     if "\ufffd" in text:
         text = "\n".join(map(_unbroken, text.split("\n")))
@@ -177,13 +177,20 @@ def _folded(text: str) -> str:
         return low
     if len(low) != len(text):
         low = text.replace("\u0130", "i").lower()
-    return low.translate(_FOLD) if _FOLDABLE.search(low) is not None else low
+    return low.translate(_FOLD) if is_disguised(low) else low
+
+
+def is_disguised(low: str) -> bool:
+    """Does a text in lower case hold a character that stands for another?"""
+    return _FOLDABLE.search(low) is not None
 
 
 def _bracketed(
     text: str, folded: str, pattern: re.Pattern[str], *, group: int = 0, whole: bool = False
 ) -> tuple[str, str]:
     """Each match in ⟦ ⟧; of a token its own angle or square brackets give way to them, unless it is kept `whole`."""
+    if pattern.search(folded) is None:
+        return text, folded
     pieces: list[str] = []
     done = 0
     for found in pattern.finditer(folded):

@@ -25,7 +25,8 @@ SHORTEST = 4
 
 _RUN = 12
 _LINE = 60  # characters of the shortest line in which base64 and hex are wrapped
-_WRAPPED = b"a" * _LINE + b" "
+_WHOLE_LINE = b"a" * _LINE
+_WRAPPED = _WHOLE_LINE + b" "
 _WRAP = re.compile(rf"(?<=[A-Za-z0-9+/=_-]{{{_LINE}}})(?:\r?\n|\\r\\n|\\n)(?=[A-Za-z0-9+/=_-])")
 _ESCAPE = re.compile(
     r"\\{1,8}(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2}))|&#[xX]0{0,5}([0-9A-Fa-f]{1,5});?|&#0{0,5}([0-9]{1,6});?"
@@ -38,12 +39,8 @@ def _table(signs: str) -> bytes:
     )
 
 
-_IN_TOKEN, _IN_RUN = _table("-_.+/=~"), _table("+/=_-")
-
-
-def letters(text: str) -> bytes:
-    """A byte for each of the text's: `a` for what may stand in a token, else a blank. In it runs are found quickly."""
-    return text.encode("utf-8", "replace").translate(_IN_TOKEN)
+LETTERS, _IN_RUN = _table("-_.+/=~"), _table("+/=_-")
+"""For each byte `a` if it may stand in a token (in base64), else a blank: what a text is translated to in order to find long runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +61,10 @@ class Net:
         return self._plainly(text) or self._disguised(text)
 
     def hide(self, text: str, shape: bytes | None = None) -> str:
-        """The text without them. `shape`: the text's `letters`, where somebody has them."""
+        """The text without them. `shape`: the text's LETTERS, where somebody has them."""
         if self._plainly(text, shape):
-            text = self._replaced(text)
-        if self._disguised(text):
+            text, shape = self._replaced(text), None
+        if self._disguised(text, shape):
             for pattern in self.disguised:
                 text = re.sub(pattern, MASK, text)
             for undone in _UNDONE:  # one in two layers of encoding: those of the rest of the text go with it
@@ -75,8 +72,12 @@ class Net:
                 text = self._replaced(plain) if plain is not text and self._plainly(plain) else text
         return text
 
-    def _disguised(self, text: str) -> bool:
-        return any(plain is not text and self._plainly(plain) for plain in (undone(text) for undone in _UNDONE))
+    def _disguised(self, text: str, shape: bytes | None = None) -> bool:
+        for undone in _UNDONE if shape is None or _WHOLE_LINE in shape else _UNDONE_IN_A_LINE:
+            plain = undone(text)
+            if plain is not text and self._plainly(plain):
+                return True
+        return False
 
     def _plainly(self, text: str, shape: bytes | None = None) -> bool:
         for value in self.values:
@@ -199,7 +200,8 @@ def _unquoted_form(text: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(_meant, text) if "\\u00" in text or "\\x" in text or "&#" in text else text
+    escaped = "\\" in text and ("\\u00" in text or "\\x" in text)
+    return _ESCAPE.sub(_meant, text) if escaped or ("&" in text and "&#" in text) else text
 
 
 def _meant(found: re.Match[str]) -> str:
@@ -213,5 +215,6 @@ def _unwrapped(text: str) -> str:
     return _WRAP.sub("", text) if _WRAPPED in text.encode("utf-8", "replace").translate(_IN_RUN) else text
 
 
-_UNDONE = (_unquoted, _unquoted_form, _unescaped, _unwrapped)
+_UNDONE_IN_A_LINE = (_unquoted, _unquoted_form, _unescaped)
+_UNDONE = (*_UNDONE_IN_A_LINE, _unwrapped)
 """Each takes one disguise off, and gives the very same text where it wears none."""

@@ -2,13 +2,16 @@
 
 Two nets: the values the operator configured (see `hide`), and the shapes of well-known tokens. Every pattern starts at a fixed needle and
 never runs back (possessive), so the time is linear.
+
+Where a text is only asked whether it holds a word, `rfind` is asked: on CPython 3.11 it takes a third of the time of `in`.
 """
 
 from __future__ import annotations
 
 import re
 
-from orchestrator.core.clean.hide import MASK, hide, letters, net
+from orchestrator.core.clean.hide import LETTERS, MASK, hide, net
+from orchestrator.core.clean.look import Look, look
 
 _START = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrtbf]))"  # also behind an escape such as \n in JSON text
 _LINE = r"(?:[^\r\n\"'\[\\]|\\[^\"'\s]){6,4096}"  # never the backslash before a quote: what is masked stays JSON
@@ -56,21 +59,31 @@ _NEEDLES = (
 _NAMES = ("pass", "pwd", "secret", "key", "token", "credential")
 _NAMES_ELSEWHERE = ("密码", "口令", "密钥")
 _BEFORE = 20  # characters from where "authorization" or a name begins to its colon, a quote and four blanks between
-_MANY = 48  # colons: from here on it is quicker to look at the text than at what stands before each
+_APART = 128  # characters from colon to colon: where there are fewer, it is quicker to look at the text than at what stands before each
 _PIECE = 262_144
-_LONG = b"a" * 16
 
 
 def mask(text: str, secrets: tuple[str, ...] = ()) -> str:
     """`text` with secrets replaced by `[REDACTED]`. Configured values shorter than 4 characters are ignored: they would hit words."""
-    if len(text) <= _PIECE:
-        shape = letters(text)
-        safe = net(secrets).hide(text, shape) if secrets else text
-        return _shapes(safe, shape if safe is text else letters(safe))
+    if (seen := seen_at_once(text)) is not None:
+        return mask_seen(seen, secrets)
     text = hide(text, secrets)
     pieces = _pieces(text)
-    masked = [_shapes(piece, letters(piece)) for piece in pieces]
+    masked = [_shapes(look(piece)) for piece in pieces]
     return text if masked == pieces else "".join(masked)
+
+
+def seen_at_once(text: str) -> Look | None:
+    """The Look of a text, unless it is so long that it is looked at in pieces."""
+    return look(text) if len(text) <= _PIECE else None
+
+
+def mask_seen(seen: Look, secrets: tuple[str, ...] = ()) -> str:
+    """`mask` for a text of which there is a Look."""
+    if not secrets:
+        return _shapes(seen)
+    safe = net(secrets).hide(seen.text, seen.shape)
+    return _shapes(seen if safe is seen.text else look(safe))
 
 
 def has_run(text: str, length: int) -> bool:
@@ -79,7 +92,7 @@ def has_run(text: str, length: int) -> bool:
     half = max(1, length // 2)
     for start in range(0, len(text) - half + 1, half):
         if text.find(" ", start, start + half) < 0:
-            return b"a" * length in letters(text)
+            return b"a" * length in text.encode("utf-8", "replace").translate(LETTERS)
     return False
 
 
@@ -97,30 +110,33 @@ def _pieces(text: str) -> list[str]:
     return pieces
 
 
-def _shapes(text: str, shape: bytes) -> str:
-    low = text.lower()
-    if _LONG in shape:
-        text = _long_runs(text, low)
-    near = _near_colons(low)
-    if "://" in near:
+def _shapes(seen: Look) -> str:
+    text = _long_runs(seen.text, seen.low) if seen.runs else seen.text
+    near = _near_colons(seen.low)
+    if near.rfind("://") >= 0:
         text = _URL.sub(_password_in_url, text)
-    if "authorization" in near:
+    if near.rfind("authorization") >= 0:
         text = _HEADER.sub(_value_masked, text)
-    if "private key" in low:
+    if text.rfind("PRIVATE KEY") >= 0:
         text = _PEM_TAIL.sub(MASK, _PEM.sub(MASK, text))
     for needle in _NAMES if near.isascii() else (*_NAMES, *_NAMES_ELSEWHERE):
-        if needle in near:
+        if near.rfind(needle) >= 0:
             return _named(text)
     return text
 
 
 def _near_colons(low: str) -> str:
     """What stands around the colons and equals signs of a text: only there a name can be whose value is a secret. One short look in
-    place of nine long ones. The whole text where there are many of them."""
-    first, *pieces = low.replace("=", ":").replace("：", ":").split(":", _MANY + 1)
-    if len(pieces) > _MANY:
-        return low
-    return ":".join([first[-_BEFORE:], *[f"{piece[:2]} {piece[-_BEFORE:]}" for piece in pieces]]) if pieces else ""
+    place of eight long ones. The whole text where they stand close together."""
+    even = low.replace("=", ":").replace("：", ":")
+    pieces: list[str] = []
+    at = even.find(":")
+    while at >= 0:
+        if len(pieces) > at // _APART:
+            return low
+        pieces.append(even[max(at - _BEFORE, 0) : at + 3])
+        at = even.find(":", at + 1)
+    return " ".join(pieces)
 
 
 def _long_runs(text: str, low: str) -> str:

@@ -11,6 +11,7 @@ from orchestrator.core.quick import quick
 from orchestrator.core.spec import Json
 
 LARGEST = 1_000_000
+_DECODER = json.JSONDecoder()
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 _FAILED = frozenset(("error", "failed", "failure", "fail", "err"))
 _CODES = ("code", "error_code", "errorCode", "errcode", "status_code", "statusCode", "type")
@@ -31,16 +32,24 @@ def parse(text: str) -> Parsed | None:
     if not bare or bare[0] not in "{[" or bare[-1] not in "}]" or len(text) > LARGEST:
         return None
     odd: list[str] = []
+    naming = bare.rfind("NaN") >= 0 or bare.rfind("Infinity") >= 0
+    try:
+        value, end = (_naming(odd) if naming else _DECODER).raw_decode(bare)
+    except (ValueError, RecursionError):
+        return None
+    if end < len(bare):
+        return None
+    return write(value) if odd or ("\\" in bare and "\\u" in bare) else Parsed(value, bare)
+
+
+def _naming(odd: list[str]) -> json.JSONDecoder:
+    """Reads NaN and the infinities as their names, and adds them to `odd`."""
 
     def constant(name: str) -> str:
         odd.append(name)
         return name
 
-    try:
-        value = json.loads(bare, parse_constant=constant)
-    except (ValueError, RecursionError):
-        return None
-    return write(value) if odd or "\\u" in bare else Parsed(value, bare)
+    return json.JSONDecoder(parse_constant=constant)
 
 
 def write(value: Json) -> Parsed:

@@ -24,7 +24,9 @@ _HIDDEN = (
 )
 _INVISIBLE = re.compile(f"[{_HIDDEN}]+")
 _DIRTY = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufff9-\ufffb\ufffe\uffff{_HIDDEN}]")
-_DIRTY_ASCII = bytes((*range(9), *range(11, 32), 127))
+UNSEEN_ASCII = bytes((*range(9), *range(11, 32), 127))
+"""The characters of ASCII that `strip` takes out or makes others of."""
+
 _FLAGS = frozenset(
     "".join(chr(0xE0000 + ord(letter)) for letter in code) + "\U000e007f" for code in ("gbeng", "gbsct", "gbwls")
 )
@@ -34,11 +36,7 @@ _JOINING = re.compile("[\u0600-\u08ff\u0900-\u0dff\ufb50-\ufdff\ufe70-\ufefc]")
 
 def strip(text: str) -> str:
     """`text` with every invisible or controlling character gone; newline and tab stay, other line breaks become newlines."""
-    if text.isascii():
-        plain = text.encode()
-        if len(plain.translate(None, _DIRTY_ASCII)) == len(plain):
-            return text
-    elif _DIRTY.search(text) is None:
+    if is_clear(text):
         return text
     text = _paired(text)
     if "\x1b" in text or "\x9b" in text:
@@ -52,6 +50,14 @@ def strip(text: str) -> str:
         text = re.sub("\x00+", " ", text)
     text = _CONTROL.sub("", text)
     return _INVISIBLE.sub(_keep, text)
+
+
+def is_clear(text: str) -> bool:
+    """Is every character of the text one that `strip` leaves alone wherever it stands?"""
+    if text.isascii():
+        plain = text.encode()
+        return len(plain.translate(None, UNSEEN_ASCII)) == len(plain)
+    return _DIRTY.search(text) is None
 
 
 def flat(text: str, limit: int) -> str:
