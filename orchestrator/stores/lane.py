@@ -20,6 +20,7 @@ from psycopg import errors
 
 from orchestrator.core.chain import Chain
 from orchestrator.errors import StoreError
+from orchestrator.stores.arrays import Bodies, Floats, Integers, Texts
 from orchestrator.stores.batch import Append, chained, conflict
 from orchestrator.stores.link import SQL, failure, is_lost
 
@@ -247,27 +248,33 @@ async def _explain(connection: Connection, refused: Sequence[Append], *, unknown
                 )  # hashed by the earlier try: what it wrote as head is the server's to say
 
 
-def _columns(batch: Sequence[Append]) -> dict[str, list[Any]]:
-    """The batch as one array a column, for `unnest`."""
-    heads = [job.change.head or NO_HEAD for job in batch]
-    entries = [(job.run_id, seq, body) for job in batch for seq, body in enumerate(job.bodies, job.seq + 1)]
+def _columns(batch: Sequence[Append]) -> dict[str, Any]:
+    """The batch as one list a column, for `unnest`, which fills up short ones with NULLs: what begins or ends a run stands first."""
+    rare = [job for job in batch if not job.seq or job.change.outcome]
+    batch = [*rare, *(job for job in batch if job.seq and not job.change.outcome)]
+    changes = [job.change for job in batch]
+    heads = [job.change.head or NO_HEAD for job in rare]
     blobs = [(digest, job.run_id, bytes(body)) for job in batch for digest, body in job.blobs.items()]
     return {
-        "run_id": [job.run_id for job in batch],
-        "seq": [job.seq for job in batch],
-        "last": [job.last for job in batch],
-        "epoch": [job.epoch for job in batch],
-        "at": [job.at for job in batch],
-        "last_kind": [job.change.last_kind for job in batch],
-        "steps": [job.change.steps for job in batch],
-        "ended_at": [job.change.ended_at for job in batch],
-        "before": [job.before for job in batch],
-        "chain": [b"".join((*job.hashes[:-1], job.head)) for job in batch],
-        "outcome": [job.change.outcome and job.change.outcome.value for job in batch],
+        "run_id": Texts([job.run_id for job in batch]),
+        "seq": Integers([job.seq for job in batch]),
+        "last": Integers([job.seq + len(job.bodies) for job in batch]),
+        "epoch": Integers([job.epoch for job in batch]),
+        "at": Floats([job.at for job in batch]),
+        "last_kind": Texts([change.last_kind for change in changes]),
+        "steps": Integers([change.steps for change in changes]),
+        "before": Bodies([job.before for job in batch]),
+        "chain": Bodies([b"".join((*job.hashes[:-1], job.head)) for job in batch]),
+        "ended_at": Floats([job.change.ended_at for job in rare]),
+        "outcome": Texts([job.change.outcome for job in rare]),
         **{
-            name: [head[n] for head in heads]
+            name: Texts([head[n] for head in heads])
             for n, name in enumerate(("agent", "tenant", "goal", "protocol", "model", "kind"))
         },
-        **{name: [entry[n] for entry in entries] for n, name in enumerate(("entry_run", "entry_seq", "entry_body"))},
-        **{name: [blob[n] for blob in blobs] for n, name in enumerate(("blob_digest", "blob_run", "blob_body"))},
+        "entry_run": Texts([job.run_id for job in batch for _ in job.bodies]),
+        "entry_seq": Integers([seq for job in batch for seq in range(job.seq + 1, job.seq + len(job.bodies) + 1)]),
+        "entry_body": Bodies([body for job in batch for body in job.bodies]),
+        "blob_digest": Texts([blob[0] for blob in blobs]),
+        "blob_run": Texts([blob[1] for blob in blobs]),
+        "blob_body": Bodies([blob[2] for blob in blobs]),
     }

@@ -11,6 +11,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from orchestrator.errors import ConfigError, StoreError
+from orchestrator.stores import arrays
 from orchestrator.stores.script import script
 
 _SCRIPT = script(Path(__file__).with_name("postgres.sql"))
@@ -38,10 +39,11 @@ ADVICE: Mapping[type[psycopg.Error], str] = {
 
 
 def conninfo(url: str) -> str:
-    """The connection string, with our timeouts where it names none. ConfigError if it cannot be read."""
+    """The connection string, in UTF-8, with our timeouts where it names none. ConfigError if it cannot be read."""
     try:
         named = conninfo_to_dict(url)
-        return make_conninfo(url, **{key: value for key, value in PATIENT.items() if key not in named})
+        ours = {key: value for key, value in PATIENT.items() if key not in named}
+        return make_conninfo(url, **ours, client_encoding="UTF8")
     except psycopg.ProgrammingError as error:
         raise ConfigError(f"database URL: {error}; write postgresql://user:password@host:5432/name") from error
 
@@ -58,7 +60,8 @@ async def connect(info: str) -> psycopg.AsyncConnection[tuple[Any, ...]]:
 
 
 async def configure(connection: psycopg.AsyncConnection[tuple[Any, ...]]) -> None:
-    """Commits are durable even where the server's default is not; a client that freezes soon loses its locks."""
+    """It knows our arrays; commits are durable even where the server's default is not; a client that freezes soon loses its locks."""
+    arrays.register(connection.adapters)
     await connection.execute(SQL["configure"])
 
 

@@ -70,7 +70,7 @@ WITH incoming AS (
         %(run_id)s::text[], %(seq)s::bigint[], %(last)s::bigint[], %(epoch)s::bigint[], %(at)s::float8[],
         %(last_kind)s::text[], %(steps)s::bigint[], %(ended_at)s::float8[], %(outcome)s::text[],
         %(agent)s::text[], %(tenant)s::text[], %(goal)s::text[], %(protocol)s::text[], %(model)s::text[], %(kind)s::text[],
-        %(before)b::bytea[], %(chain)b::bytea[]
+        %(before)s::bytea[], %(chain)s::bytea[]
     ) AS i (run_id, seq, last, epoch, at, last_kind, steps, ended_at, outcome, agent, tenant, goal, protocol, model, kind, before, chain)
 ), moved AS (
     UPDATE runs SET
@@ -98,13 +98,13 @@ WITH incoming AS (
 ), entered AS (
     INSERT INTO entries (run_id, seq, at, epoch, body, hash)
     SELECT e.run_id, e.seq, i.at, i.epoch, e.body, substr(i.chain, 36 * (e.seq - i.seq - 1)::int + 1, 36)
-    FROM unnest(%(entry_run)s::text[], %(entry_seq)s::bigint[], %(entry_body)b::bytea[]) AS e (run_id, seq, body)
+    FROM unnest(%(entry_run)s::text[], %(entry_seq)s::bigint[], %(entry_body)s::bytea[]) AS e (run_id, seq, body)
     JOIN incoming i ON i.run_id = e.run_id
     WHERE e.run_id IN (SELECT run_id FROM taken)
 ), kept AS (
     INSERT INTO blobs (digest, run_id, body)
     SELECT b.digest, b.run_id, b.body
-    FROM unnest(%(blob_digest)s::text[], %(blob_run)s::text[], %(blob_body)b::bytea[]) AS b (digest, run_id, body)
+    FROM unnest(%(blob_digest)s::text[], %(blob_run)s::text[], %(blob_body)s::bytea[]) AS b (digest, run_id, body)
     WHERE b.run_id IN (SELECT run_id FROM taken)
     ON CONFLICT DO NOTHING
 )
