@@ -235,12 +235,18 @@ class _Target:
             completion = self.provider.decode(await self._endpoint.post(request, self._timeouts), about)
         read = native.read if turn.run.start.agent.protocol == "native" else text.read
         usage = estimated(completion.usage, completion, about.sent)  # an endpoint that tells none would cost nothing
-        return replace(
-            read(completion, turn.run.start.tools, turn.run.step),
-            usage=usage if self._price is None else replace(usage, cost=self._price.cost(usage)),
-            model=self.name,
+        said = read(completion, turn.run.start.tools, turn.run.step)
+        return ModelTurn(  # twice as fast as `replace`
+            said.thought,
+            said.intent,
+            said.stop,
+            usage if self._price is None else replace(usage, cost=self._price.cost(usage)),
+            said.anomalies,
+            said.reasoning,
+            self.name,
             seconds=round(loop.time() - started, 6),
             first_token=None if first is None else round(first - started, 6),
+            opaque=said.opaque,
         )
 
     async def _streamed(self, request: Request, about: Asked, turn: Turn) -> tuple[Completion, float | None]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields, replace
 
 import pytest
 
+from orchestrator.core import native
 from orchestrator.core.decide import AskModel
-from orchestrator.core.events import ModelTurn
+from orchestrator.core.events import Anomaly, Final, ModelTurn, StopReason, Usage
 from orchestrator.http import Endpoint
 from orchestrator.model import EndpointModels
 from orchestrator.settings import ModelSettings, Price, Settings
@@ -41,3 +43,20 @@ async def test_a_usage_that_is_told_is_believed() -> None:
     choice = {"index": 0, "message": {"content": "x" * 400}, "finish_reason": "stop"}
     turn = await turn_of({"choices": [choice], "usage": {"prompt_tokens": 7, "completion_tokens": 3}})
     assert (turn.usage.input_tokens, turn.usage.output_tokens) == (7, 3)
+
+
+async def test_nothing_that_was_read_is_lost_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {
+        "opaque": {"ids": ["a"]},
+        "stop": StopReason.STOP_SEQUENCE,
+        "anomalies": (Anomaly.RUN_ON,),
+        "reasoning": "r",
+    }
+    read = ModelTurn("thought", Final("answer"), **told)  # type: ignore[arg-type]
+    monkeypatch.setattr(native, "read", lambda *_: read)
+    choice = {"index": 0, "message": {"content": "x"}, "finish_reason": "stop"}
+    turn = await turn_of({"choices": [choice], "usage": {"prompt_tokens": 1_000_000, "completion_tokens": 3}})
+    usage = Usage(1_000_000, 3, cost=turn.usage.cost)
+    assert turn == replace(read, usage=usage, model="default", seconds=turn.seconds)
+    written_here = {"usage", "model", "seconds", "first_token", "attempts", "kind"}
+    assert {each.name for each in fields(ModelTurn)} == written_here | {"thought", "intent", *told}

@@ -126,7 +126,10 @@ def _whole(body: Any, reply: Reply, asked: Asked) -> Completion:
 
 def _first(body: Any) -> dict[str, Any] | None:
     choices = dicts_of(dict_of(body).get("choices"))
-    return next((item for item in choices if item.get("index") == 0), choices[0] if choices else None)
+    for item in choices:
+        if item.get("index") == 0:
+            return item
+    return choices[0] if choices else None
 
 
 def _turn(choice: dict[str, Any], usage: dict[str, Any], asked: Asked) -> Completion:

@@ -33,9 +33,12 @@ class Chunks(EventStream):
     def _take(self, event: dict[str, Any]) -> Delta | None:
         if isinstance(event.get("usage"), dict):
             self._spent = event["usage"]
-        choice = next((item for item in dicts_of(event.get("choices")) if item.get("index") in (0, None)), None)
-        if choice is None:
-            return None
+        for choice in dicts_of(event.get("choices")):
+            if choice.get("index") in (0, None):
+                return self._choice(choice)
+        return None
+
+    def _choice(self, choice: dict[str, Any]) -> Delta | None:
         self._seen = True
         if error_of(choice) is not None:
             raise failure(Reply(200, {}, dumps({"error": choice["error"]})), self._asked.now)

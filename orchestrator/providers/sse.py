@@ -31,9 +31,10 @@ class Events:
         found: list[tuple[str, bytes]] = []
         for piece in chunk.splitlines(keepends=True):
             body = piece.rstrip(b"\r\n")
-            self._line.append(body)
+            if self._line or len(body) == len(piece):
+                self._line.append(body)
             if len(body) < len(piece):
-                self._take(b"".join(self._line), found)
+                self._take(b"".join(self._line) if self._line else body, found)
                 self._line.clear()
         return found
 

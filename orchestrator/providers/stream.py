@@ -43,8 +43,12 @@ class EventStream(ABC):
             self._keep(data)
         if self._plain is not False:
             return ()
-        found = (self._event(name, event) for name, event in self._events.feed(data))
-        return tuple(delta for delta in found if delta is not None)
+        found = []
+        for name, event in self._events.feed(data):
+            delta = self._event(name, event)
+            if delta is not None:
+                found.append(delta)
+        return tuple(found)
 
     def end(self, *, closed_early: bool = False) -> Completion:
         """The server is done (or, `closed_early`, gone)."""
@@ -93,14 +97,15 @@ class EventStream(ABC):
             event = loads(data)
         except ValueError:
             event = None
-        if name == "error" and error_of(event) is None:
+        error = error_of(event)
+        if name == "error" and error is None:
             said = event if isinstance(event, dict) else {"message": data.decode("utf-8", "replace")}
             raise failure(Reply(200, {}, dumps({"error": said})), self._asked.now)
         if not isinstance(event, dict):
             raise fault(
                 "MALFORMED_RESPONSE", f"an event of the stream is unreadable ({len(data)} bytes): text was lost"
             )
-        if error_of(event) is not None:
+        if error is not None:
             raise failure(Reply(200, {}, data), self._asked.now)
         return self._take(event)
 

@@ -141,7 +141,7 @@ def loads(data: bytes) -> Any:
         value = orjson.loads(data)
     except ValueError:
         return exact(data)
-    return _shallow(value, data.count(b"{") + data.count(b"["))
+    return value if len(data) <= DEEPEST else _shallow(value, data.count(b"{") + data.count(b"["))
 
 
 def dumps(value: Any) -> bytes:
@@ -231,6 +231,8 @@ def dicts_of(value: Any) -> list[dict[str, Any]]:
 
 def count_of(value: Any) -> int:
     """A token count, or 0 for anything that is none."""
+    if type(value) is int and 0 <= value < 10**15:
+        return value
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e15:
         return 0
     return int(value)
