@@ -57,10 +57,43 @@ class Found:
             deque(self.pattern.finditer(given), maxlen=0)
 
 
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of source: its calls of functions of `re`, the names it imports from elsewhere, and for each name what is done with it:
+    methods of a pattern that are called on it, "finditer" (the hardest) where it is passed on."""
+
+    tree: ast.Module
+    calls: tuple[ast.Call, ...]
+    imported: frozenset[str]
+    used: Mapping[str, frozenset[str]]
+
+
 @cache
-def trees() -> Mapping[Path, ast.Module]:
-    files = [path for folder in FOLDERS for path in sorted(folder.rglob("*.py"))]
-    return {path: ast.parse(path.read_text("utf-8")) for path in files}
+def sources() -> Mapping[Path, File]:
+    paths = [path for folder in FOLDERS for path in sorted(folder.rglob("*.py"))]
+    return {path: _file(ast.parse(path.read_text("utf-8"))) for path in paths}
+
+
+def _file(tree: ast.Module) -> File:
+    calls: list[ast.Call] = []
+    imported: set[str] = set()
+    used: dict[str, set[str]] = {}
+    names: list[ast.Name] = []
+    held: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            names.append(node)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            held.add(id(node.value))
+            used.setdefault(node.value.id, set()).update({node.attr} & METHODS)
+        elif isinstance(node, ast.Call) and _calls_re(node):
+            calls.append(node)
+        elif isinstance(node, ast.ImportFrom):
+            imported.update(alias.name for alias in node.names)
+    for name in names:
+        if isinstance(name.ctx, ast.Load) and id(name) not in held:
+            used.setdefault(name.id, set()).add("finditer")
+    return File(tree, tuple(calls), frozenset(imported), {name: frozenset(each) for name, each in used.items()})
 
 
 def modules() -> Iterator[ModuleType]:
@@ -117,8 +150,8 @@ def literals() -> Iterator[tuple[str, str, str, int]]:
 def built() -> set[str]:
     """`file:function` of each call of `re` in a function whose pattern is put together there."""
     places = set()
-    for path, tree in trees().items():
-        for function in ast.walk(tree):
+    for path, source in sources().items():
+        for function in ast.walk(source.tree) if source.calls else ():
             if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
                 for node in ast.walk(function):
                     if (
@@ -132,10 +165,9 @@ def built() -> set[str]:
 
 def calls() -> Iterator[tuple[Path, ast.Call]]:
     """Each call of a function of `re`."""
-    for path, tree in trees().items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and _calls_re(node):
-                yield path, node
+    for path, source in sources().items():
+        for node in source.calls:
+            yield path, node
 
 
 def _calls_re(node: ast.AST) -> Any:
@@ -152,34 +184,15 @@ def _calls_re(node: ast.AST) -> Any:
 def methods(module: str, name: str) -> frozenset[str]:
     """How a module's pattern is used, there or where its name is imported; "finditer", the hardest, where it is passed on."""
     used: set[str] = set()
-    for path, tree in trees().items():
+    for path, source in sources().items():
         own = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         if (
             own == module
             or own == f"tools.{module.removeprefix('redos_')}"
-            or (name[0] != "_" and _imports(tree, name))
+            or (name[0] != "_" and name in source.imported)
         ):
-            used |= _uses(tree, name)
+            used |= source.used.get(name, frozenset())
     return frozenset(used or {"finditer"})
-
-
-def _imports(tree: ast.Module, name: str) -> bool:
-    return any(
-        alias.name == name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
-    )
-
-
-def _uses(tree: ast.Module, name: str) -> set[str]:
-    used: set[str] = set()
-    held: set[int] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name:
-            held.add(id(node.value))
-            used |= {node.attr} & METHODS
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load) and id(node) not in held:
-            used.add("finditer")
-    return used
 
 
 def _patterns(value: Any, depth: int = 3) -> Iterator[re.Pattern[Any]]:
