@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector, disable_created_metrics
@@ -23,7 +23,7 @@ from orchestrator.metrics.cells import LONGEST_EXEMPLAR, Cells, Seen, Spread, Su
 from orchestrator.metrics.expected import expected
 from orchestrator.metrics.incidents import Incidents
 from orchestrator.metrics.slow import SHARE
-from orchestrator.metrics.worst import Worst
+from orchestrator.metrics.worst import TROUBLING, Worst, trouble_of
 from orchestrator.settings import Settings
 
 APPEND: Final = "orchestrator_append_seconds"
@@ -88,7 +88,7 @@ class Metrics:
         """The Observer: told of an entry that has become durable, with the run before it."""
         if _ours(run, entry):
             seconds = self._clock() - entry.at
-            self._append.add(seconds if seconds > 0.0 else 0.0)
+            self._append.add(max(0.0, seconds))
         kind = type(entry.event)
         if kind in MEASURED:
             self._pending.append((run, entry))
@@ -109,13 +109,21 @@ class Metrics:
             self._settling.release()
 
     def _count(self, run: Run, entry: Entry) -> None:
-        samples = measure(run, entry)
-        self._worst.add(run, samples, entry.event if isinstance(entry.event, RunEnded) else None, entry.at)
         seen: Seen | None = None
         if len(run.run_id) <= LONGEST_EXEMPLAR:
             seen = run.run_id, run.start.labels, entry.at
-        for series, labels, value in samples:
-            self._cell(series, labels).add(value, seen if series in TELLING else None)
+        trouble, cells = 0.0, self._found
+        for series, labels, value in measure(run, entry):
+            key = (series, *labels.values())  # the labels of a series stand in one order
+            cell = cells.get(key)
+            if cell is None:
+                cell = cells[key] = self._cells.cell(series, labels)
+            cell.add(value, seen if series in TELLING else None)
+            if series in TROUBLING:
+                trouble += trouble_of(series, labels, value)
+        event = entry.event
+        if trouble or isinstance(event, RunEnded):
+            self._worst.add(run, trouble, event if isinstance(event, RunEnded) else None, entry.at)
 
     def seconds_of(self, tool: str) -> tuple[int, float]:
         """How many calls of a tool were measured, and the seconds within which nearly all (SHARE) of them ended."""
@@ -127,14 +135,6 @@ class Metrics:
         """The registry as the `Accept` header wants it, and its content type; exemplars are in OpenMetrics only."""
         encode, kind = choose_encoder(accept)
         return encode(self.registry), kind
-
-    def _cell(self, series: str, labels: Mapping[str, str]) -> Sum | Spread:
-        """A sample's cell, looked up once. The labels of a series stand in one order."""
-        key = (series, *labels.values())
-        found = self._found.get(key)
-        if found is None:
-            found = self._found[key] = self._cells.cell(series, labels)
-        return found
 
 
 def _ours(run: Run, entry: Entry) -> bool:

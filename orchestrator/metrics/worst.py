@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from prometheus_client import Metric
@@ -15,7 +15,6 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from orchestrator.core.events import Outcome, RunEnded
-from orchestrator.core.measure import Sample
 from orchestrator.core.run import Run
 
 TEN: Final = 10
@@ -30,7 +29,7 @@ _TROUBLE: Final = {
     ("orchestrator_anomalies_total", "forged_observation"): 1.0,
 }
 _BLOAT: Final = "orchestrator_step_bloat_ratio"
-_TELLING: Final = frozenset({series for series, _ in _TROUBLE} | {_BLOAT})
+TROUBLING: Final = frozenset({series for series, _ in _TROUBLE} | {_BLOAT})
 _FAILED: Final = 3.0
 _BLOATED: Final = 2.0
 
@@ -52,12 +51,8 @@ class Worst(Collector):
         self._ended: list[_Bad] = []
         self._lock = threading.Lock()
 
-    def add(self, run: Run, samples: Iterable[Sample], ended: RunEnded | None, at: float) -> None:
-        """Count what an entry measured; when the run has `ended`, it is ranked."""
-        trouble = 0.0
-        for series, labels, value in samples:
-            if series in _TELLING:
-                trouble += _trouble(series, labels, value)
+    def add(self, run: Run, trouble: float, ended: RunEnded | None, at: float) -> None:
+        """Count the trouble that an entry told of; when the run has `ended`, it is ranked."""
         if ended is None:
             if trouble:
                 self._open[run.run_id] = self._open.pop(run.run_id, 0.0) + trouble
@@ -88,7 +83,8 @@ class Worst(Collector):
         return [each for each in self._ended if each.at >= oldest]
 
 
-def _trouble(series: str, labels: Mapping[str, str], value: float) -> float:
+def trouble_of(series: str, labels: Mapping[str, str], value: float) -> float:
+    """The trouble that a sample of one of the TROUBLING series tells of."""
     if series == _BLOAT:
         return max(0.0, value - _BLOATED)
     kind = labels.get("result") or labels.get("kind")

@@ -58,16 +58,23 @@ def thought_actions(turn: TurnText, tools: tuple[ToolName, ...], goal: str) -> t
 
 def verdicts(turn: TurnText, known: Names, goal: str) -> tuple[ThoughtAction, ...]:
     """`thought_actions` for tools whose names are compiled already."""
-    if not turn.actions:
-        announced = None if turn.flags else _announced(turn, known, goal)
-        return (ThoughtAction(announced, Said.NARRATED),) if announced else ()
-    called = {action.tool for action in turn.actions}
+    if turn.actions:
+        return of_calls(turn.actions, turn.thought or "", turn.reasoning or "", known, goal)
+    announced = None if turn.flags else _announced(turn, known, goal)
+    return (ThoughtAction(announced, Said.NARRATED),) if announced else ()
+
+
+def of_calls(
+    actions: tuple[Action, ...], thought: str, reasoning: str, known: Names, goal: str
+) -> tuple[ThoughtAction, ...]:
+    """The verdicts on the Actions of a turn, by its visible text if that mentions any tool, else by its reasoning."""
+    called = {action.tool for action in actions}
     if not called <= known.registered:
-        strangers = dict.fromkeys(action.tool for action in turn.actions if action.tool not in known.registered)
+        strangers = dict.fromkeys(action.tool for action in actions if action.tool not in known.registered)
         known = names((*known.tools, *map(ToolName, strangers)))
-    said = mentions(read(turn.thought or "", goal), known) or mentions(read(turn.reasoning or "", goal), known)
+    said = mentions(read(thought, goal), known) or (mentions(read(reasoning, goal), known) if reasoning else ())
     others = bool(said) and any(mention.kind is Kind.PLAIN and mention.tool not in called for mention in said)
-    return tuple([ThoughtAction(action.tool, _said(action.tool, said, others=others)) for action in turn.actions])
+    return tuple([ThoughtAction(action.tool, _said(action.tool, said, others=others)) for action in actions])
 
 
 def _said(tool: str, said: tuple[Mention, ...], *, others: bool) -> Said:

@@ -10,7 +10,7 @@ from orchestrator.core.events import RunStarted
 from orchestrator.core.measure.errors import Notice
 from orchestrator.core.measure.gap import Said
 from orchestrator.core.measure.names import Names, ToolName, names
-from orchestrator.core.measure.series import OTHER, UNKNOWN
+from orchestrator.core.measure.series import OTHER, UNKNOWN, Sample
 from orchestrator.core.spec import ToolSpec
 
 K = TypeVar("K")
@@ -44,16 +44,20 @@ class Remembered(Generic[K, V]):
 
 
 class TurnLabels:
-    """The labels of the samples of one model's turns. They are shared: nobody changes them."""
+    """The labels of the samples of one model's turns, and those samples that say no more. They are shared: nobody changes them."""
 
-    __slots__ = ("noticed", "pair", "said", "tokens", "turn")
+    __slots__ = ("noticed", "one", "pair", "said", "tokens", "turn")
 
     def __init__(self, agent: str, protocol: str, model: str) -> None:
         self.turn: Mapping[str, str] = {"agent": agent, "protocol": protocol, "model": model}
         self.pair: Mapping[str, str] = {"agent": agent, "model": model}
-        self.said: Mapping[Said, Mapping[str, str]] = {said: {**self.turn, "result": said.value} for said in Said}
-        self.noticed: Mapping[Notice, Mapping[str, str]] = {
-            notice: {**self.turn, "result": notice.value} for notice in Notice
+        self.one = Sample("orchestrator_turns_total", self.turn)
+        self.said: Mapping[Said, Sample] = {
+            said: Sample("orchestrator_thought_actions_total", {**self.turn, "result": said.value}) for said in Said
+        }
+        self.noticed: Mapping[Notice, Sample] = {
+            notice: Sample("orchestrator_error_observations_total", {**self.turn, "result": notice.value})
+            for notice in Notice
         }
         self.tokens: tuple[Mapping[str, str], ...] = tuple(
             {**self.pair, "type": kind} for kind in ("input", "output", "cached", "reasoning")

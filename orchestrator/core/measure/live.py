@@ -24,7 +24,7 @@ from orchestrator.core.events import Final as FinalAnswer
 from orchestrator.core.guard import REPEATED_ACTION
 from orchestrator.core.measure.bloat import Basis, BloatSample, evidence, known, traced
 from orchestrator.core.measure.errors import error_observations
-from orchestrator.core.measure.gap import TurnText, verdicts
+from orchestrator.core.measure.gap import ThoughtAction, TurnText, of_calls, verdicts
 from orchestrator.core.measure.ledger import Source, Story
 from orchestrator.core.measure.lens import Lens, TurnLabels, lens
 from orchestrator.core.measure.series import CODES, OTHER, SANITISERS, Sample
@@ -144,10 +144,7 @@ def _code(code: str | None) -> str:
 def _turn(run: Run, turn: ModelTurn) -> list[Sample]:
     of = lens(run.start)
     labels = of.turn(turn.model)
-    found = [
-        Sample("orchestrator_turns_total", labels.turn),
-        Sample("orchestrator_model_seconds", labels.pair, turn.seconds),
-    ]
+    found = [labels.one, Sample("orchestrator_model_seconds", labels.pair, turn.seconds)]
     if turn.first_token is not None:
         found.append(Sample("orchestrator_first_token_seconds", labels.pair, turn.first_token))
     used = turn.usage
@@ -164,12 +161,18 @@ def _turn(run: Run, turn: ModelTurn) -> list[Sample]:
         found += _retries(of, "model", turn.attempts)
     for anomaly in turn.anomalies:
         found.append(Sample("orchestrator_anomalies_total", {**labels.pair, "kind": anomaly.value}))
-    now = turn_text(turn)
-    for said in verdicts(now, of.known, run.start.goal):
-        found.append(Sample("orchestrator_thought_actions_total", labels.said[said.result]))
-    if run.steps and _failed(run.steps[-1]):
-        found += _noticed(run, turn, now, labels)
+    found += [labels.said[said.result] for said in _said(turn, of, run.start.goal)]
+    for each in run.steps[-1].observations if run.steps else ():
+        if each.status == "error":
+            found += _noticed(run, turn, labels)
+            break
     return found
+
+
+def _said(turn: ModelTurn, of: Lens, goal: str) -> tuple[ThoughtAction, ...]:
+    if isinstance(turn.intent, Actions):
+        return of_calls(turn.intent.actions, turn.thought, turn.reasoning, of.known, goal)
+    return verdicts(turn_text(turn), of.known, goal)
 
 
 def _failed(step: Step) -> tuple[str, ...]:
@@ -177,12 +180,12 @@ def _failed(step: Step) -> tuple[str, ...]:
     return tuple([each.id for each in step.observations if each.status == "error"])
 
 
-def _noticed(run: Run, turn: ModelTurn, now: TurnText, labels: TurnLabels) -> Iterator[Sample]:
+def _noticed(run: Run, turn: ModelTurn, labels: TurnLabels) -> Iterator[Sample]:
     """What this turn makes of the errors of the step before it."""
     before, start = run.steps[-1], run.start
     said = turn_text(before.turn, before.observations)
-    for noticed in error_observations(said, now, lens(start).known.tools, start.goal):
-        yield Sample("orchestrator_error_observations_total", labels.noticed[noticed.result])
+    for noticed in error_observations(said, turn_text(turn), lens(start).known.tools, start.goal):
+        yield labels.noticed[noticed.result]
     for _ in range(_corrections(before, turn)):
         yield Sample("orchestrator_corrected_total", labels.turn)
 

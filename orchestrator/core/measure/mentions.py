@@ -176,6 +176,5 @@ def mentions(text: Text, tools: Names) -> tuple[Mention, ...]:
     if not text.plain:
         return ()
     signs = Signs(text)
-    return tuple(
-        [Mention(tool, start, end, signs.kind(start, end)) for tool, start, end in tools.find(text, signs.of_a_tool)]
-    )
+    places = tools.find(text, signs.of_a_tool)
+    return tuple([Mention(tool, start, end, signs.kind(start, end)) for tool, start, end in places]) if places else ()

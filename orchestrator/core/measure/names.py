@@ -104,7 +104,8 @@ class Names:
                 continue
             taken[start:end] = b"\1" * (end - start)
             places.append((self._owners[key], start, end))
-        places.sort(key=lambda place: place[1])
+        if len(places) > 1:
+            places.sort(key=lambda place: place[1])
         return tuple(places)
 
 

@@ -130,12 +130,18 @@ _READ_OTHERWISE: Final = re.compile(
 _UNCLEAR: Final = ('"', "=", "{", "[")
 
 
+@lru_cache(maxsize=4096)
+def _is_plain(word: str) -> bool:
+    """A distinctive word that is no part of a date or number."""
+    return _PLAIN.fullmatch(word) is not None and not _READ_OTHERWISE.fullmatch(word) and stands_out(word)
+
+
 def stands_plainly(word: str, text: str) -> bool:
     """Does this distinctive word certainly stand as a token of its own in this text, in small letters?
 
     True where it stands between blanks and no label, date or number can have it for a part. False says nothing: read closely.
     """
-    if not _PLAIN.fullmatch(word) or _READ_OTHERWISE.fullmatch(word) or not text.isascii() or not stands_out(word):
+    if len(word) > _SHORT or not _is_plain(word) or not text.isascii():
         return False
     for mark in _UNCLEAR:
         if mark in text:
@@ -143,7 +149,8 @@ def stands_plainly(word: str, text: str) -> bool:
     spaced = f" {word}"
     at = text.find(spaced)
     while at >= 0:
-        after = text[at + 1 + len(word) :][:2]
+        end = at + len(spaced)
+        after = text[end : end + 2]
         if (
             after in ("", ".")
             or (after[0] in ",;?!" or (after[0] in " \n" and after[1:] != ":"))
