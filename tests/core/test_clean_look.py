@@ -23,7 +23,7 @@ from orchestrator.core.text.words import LABELS, TAGS
 
 masking: Any = import_module("orchestrator.core.clean.mask")
 defusing: Any = import_module("orchestrator.core.clean.defuse")
-looking: Any = import_module("orchestrator.core.clean.look")
+everyday_ones: Any = import_module("orchestrator.core.clean.everyday")
 EVERY_CHARACTER = "".join(map(chr, range(sys.maxunicode + 1)))
 
 SIGNS = [
@@ -134,7 +134,7 @@ def test_a_look_is_true(text: str) -> None:
 
 
 def test_no_character_hides_among_the_everyday_ones() -> None:
-    everyday = "".join(re.findall(looking._RARE.pattern.replace("[^", "[", 1) + "+", EVERY_CHARACTER))
+    everyday = "".join(re.findall(everyday_ones._RARE.pattern.replace("[^", "[", 1) + "+", EVERY_CHARACTER))
     assert len(everyday) > 40_000
     assert look(everyday).plain
     assert is_clear(everyday)

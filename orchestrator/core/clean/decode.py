@@ -41,6 +41,7 @@ _MAGIC = (
     (b"PAR1", "Parquet"),
     (b"\xd0\xcf\x11\xe0", "Office document"),
 )
+_BEGINNINGS = tuple(first for first, _ in (*_BOMS, *_MAGIC))
 # What a label means on the web (encoding.spec.whatwg.org), and nothing that is no text encoding (rot13, zlib, idna, utf-7).
 _CHARSETS = {
     "ascii": "cp1252",
@@ -99,12 +100,13 @@ def charset(label: str) -> str | None:
 
 def decode(raw: bytes, content_type: str = "") -> Decoded:
     """Text of `raw`. Linear time; a body that is not text comes back as `binary`."""
-    for mark, name in _BOMS:
-        if raw.startswith(mark):
-            return _lossy(raw[len(mark) :], name)
-    kind = next((kind for magic, kind in _MAGIC if raw.startswith(magic)), None)
-    if kind is not None and not _reads_as_ascii(raw):
-        return Decoded(binary=kind)
+    if raw.startswith(_BEGINNINGS):
+        for mark, name in _BOMS:
+            if raw.startswith(mark):
+                return _lossy(raw[len(mark) :], name)
+        kind = next(kind for magic, kind in _MAGIC if raw.startswith(magic))
+        if not _reads_as_ascii(raw):
+            return Decoded(binary=kind)
     named = _named(raw, content_type)
     if named is not None:
         try:

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from orchestrator.core.clean.everyday import is_everyday
 from orchestrator.core.text.words import LABELS
 
 END = "--- END OF OBSERVATION ---"
@@ -129,7 +130,7 @@ def defuse_tokens(text: str, folded: str | None = None) -> str:
 def without(text: str, word: str, instead: str) -> str:
     """`text` with every `word` (in lower case) replaced, however it is disguised."""
     folded = _folded(text)
-    if word not in folded:
+    if folded.rfind(word) < 0:
         return text
     pieces: list[str] = []
     done = 0
@@ -177,7 +178,7 @@ def _folded(text: str) -> str:
         return low
     if len(low) != len(text):
         low = text.replace("\u0130", "i").lower()
-    return low.translate(_FOLD) if is_disguised(low) else low
+    return low if is_everyday(low) or not is_disguised(low) else low.translate(_FOLD)
 
 
 def is_disguised(low: str) -> bool:
