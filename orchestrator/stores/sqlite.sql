@@ -46,7 +46,7 @@ INSERT INTO hashing
 SELECT CASE WHEN EXISTS (SELECT 1 FROM entries) THEN (julianday('now') - 2440587.5) * 86400.0 ELSE 0.0 END;
 
 -- [heads]
-SELECT json_group_array(json_array(run_id, last_seq, epoch, hex(head))) FROM runs WHERE run_id IN (SELECT value FROM json_each(?));
+SELECT json_group_array(json_array(run_id, last_seq, epoch, hex(head))) FROM json_each(?) CROSS JOIN runs ON run_id = value;
 
 -- [begin]
 INSERT INTO runs (run_id, started_at, last_at, last_kind, last_seq, steps, head, agent, tenant, goal, protocol, model, kind)

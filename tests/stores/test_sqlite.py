@@ -149,6 +149,23 @@ async def test_what_is_submitted_while_a_batch_is_on_its_way_goes_together(tmp_p
         assert batches == [1, 1, 19], "the opening, the first append, and all others"
 
 
+async def test_after_a_shared_batch_the_next_one_gathers_for_a_while(
+    tmp_path: Path, batches: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "WINDOW", 0.3)
+    async with SqliteStore(tmp_path / "trace.db") as store:
+        await asyncio.gather(*(store.append(f"r{n}", 0, [STARTED], at=1.0) for n in range(writer.SHARED)))
+        appends = []
+        for n in range(4):
+            appends.append(asyncio.create_task(store.append(f"late{n}", 0, [STARTED], at=1.0)))
+            await asyncio.sleep(0)
+        await asyncio.gather(*appends)
+        assert batches == [1, writer.SHARED, 4]
+        await asyncio.gather(*(store.append(f"last{n}", 0, [STARTED], at=1.0) for n in range(writer.SHARED)))
+    async with store:
+        assert len(await store.runs(limit=100)) == 2 * writer.SHARED + 4, "closed within the window, and opened again"
+
+
 async def test_a_transaction_takes_no_more_than_a_full_batch(
     tmp_path: Path, batches: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
