@@ -36,7 +36,7 @@ from orchestrator.errors import CallError, Conflict, IllegalEvent, StoreError
 from orchestrator.model import Model, Models
 from orchestrator.policy.budget import OUT_OF_BUDGET
 from orchestrator.policy.call import DEADLINE
-from orchestrator.policy.timeout import Scope
+from orchestrator.policy.timeout import Bell, Scope
 from orchestrator.stores import Store
 from orchestrator.toolbox import Called, Context, Pending, Toolbox
 from orchestrator.traceparent import traceparent
@@ -91,10 +91,13 @@ async def drive(run_id: str, ports: Ports, *, epoch: int = 0) -> Run:
     may) and IllegalEvent (the trace is damaged).
     """
     session = Session(replay(await ports.store.read(run_id)), ports, epoch)
-    while not ports.stopping() and (command := decide(session.run, ports.clock())) is not None:
-        if isinstance(command, Wait):
-            break
-        await session.perform(command)
+    try:
+        while not ports.stopping() and (command := decide(session.run, ports.clock())) is not None:
+            if isinstance(command, Wait):
+                break
+            await session.perform(command)
+    finally:
+        session.close()
     return session.run
 
 
@@ -109,31 +112,38 @@ class Session:
     _appending: asyncio.Lock = field(default_factory=asyncio.Lock)
     _ahead: tuple[Entry, Run] | None = None
     _toolbox: Toolbox = field(init=False)
+    _bell: Bell = field(init=False)
 
     def __post_init__(self) -> None:
         """Only the tools that were offered to this run exist for it, each as it was then."""
         toolbox, offered = self.ports.toolbox, {spec.name: spec.version for spec in self.run.start.tools}
         others = {spec.name for spec in toolbox.specs if offered.get(spec.name) != spec.version}
         self._toolbox = toolbox.without(others)
+        self._bell = Bell(asyncio.get_running_loop())
 
-    async def perform(self, command: Command) -> None:
+    def close(self) -> None:
+        """Nothing of it stays in the loop."""
+        self._bell.stop()
+
+    def perform(self, command: Command) -> Coroutine[None, None, None]:
         """Do what was decided and record what came of it."""
         match command:
             case Record(event=event, more=more):
-                await self.record(event, *more)
+                return self.record(event, *more)
             case AskModel():
-                await self._ask(command)
+                return self._ask(command)
             case CallTools():
-                await self._call(command)
+                return self._call(command)
             case Wait():
-                await asyncio.sleep(0)
+                return asyncio.sleep(0)
 
     async def record(self, *events: Event, blobs: Mapping[str, bytes] | None = None) -> None:
         """Append, fold in, tell the observers: in this order, one caller at a time.
 
         Where a person or a callback has written meanwhile, their word is folded in first; what is then out of place is dropped.
         """
-        async with self._appending:
+        await self._appending.acquire()  # `async with` is two more coroutines
+        try:
             while True:
                 run, now = self.run, self.ports.clock() if self._ahead is None else self._ahead[0].at
                 try:
@@ -149,17 +159,16 @@ class Session:
                 else:
                     self._fold(entries)
                     return
+        finally:
+            self._appending.release()
 
     def _fold(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
-            before, self.run = self.run, self._after(entry)
+            before, foreseen = self.run, self._ahead
+            self._ahead = None
+            self.run = foreseen[1] if foreseen is not None and foreseen[0] == entry else evolve(before, entry)
             for observe in self.ports.observers:
                 observe(before, entry)
-
-    def _after(self, entry: Entry) -> Run:
-        """The run after this entry, which was perhaps foreseen."""
-        foreseen, self._ahead = self._ahead, None
-        return foreseen[1] if foreseen is not None and foreseen[0] == entry else evolve(self.run, entry)
 
     async def _catch_up(self, conflict: Conflict) -> None:
         """Fold in what outsiders wrote. Anything that only another worker writes means: the run is lost to it, let go."""
@@ -208,23 +217,24 @@ class Session:
 
     async def _call(self, call: CallTools, *first: Event) -> None:
         """Begin these actions, durably and in one append with what comes `first`; then run them side by side."""
-        run, actions = self.run, call.actions
-        unasked = [each for each in actions if each.id not in run.begun and each.id not in run.decided]
-        asked = {each.id for each in unasked if self._toolbox.asks(each)}
-        actions = tuple(each for each in actions if each.id not in asked)
-        until = self.ports.clock() + APPROVAL_SECONDS
-        before = [Waiting(each, until, "approval", why=OWN_RULE) for each in sorted(asked)]
-        fresh = [
-            ActionStarted(each.id, f"{run.run_id}:{each.id}", call.rules.get(each.id, ""))
-            for each in actions
-            if each.id not in run.begun
-        ]
-        if first or before or fresh:
-            await self.record(*first, *before, *fresh)
+        run, asked, fresh = self.run, [], []
+        for each in call.actions:
+            if each.id in run.begun:
+                continue
+            if each.id not in run.decided and self._toolbox.asks(each):
+                asked.append(each.id)
+            else:
+                fresh.append(ActionStarted(each.id, f"{run.run_id}:{each.id}", call.rules.get(each.id, "")))
+        if asked:
+            until = self.ports.clock() + APPROVAL_SECONDS
+            first += tuple(Waiting(each, until, "approval", why=OWN_RULE) for each in sorted(asked))
+        if first or fresh:
+            await self.record(*first, *fresh)
         if self.run.cancelled is not None:
             return
-        actions = tuple(each for each in actions if each.id in self.run.begun)
-        await _together([self._observe(action, resumed=action.id in run.begun) for action in actions])
+        begun = self.run.begun
+        calls = [self._observe(each, resumed=each.id in run.begun) for each in call.actions if each.id in begun]
+        await (calls[0] if len(calls) == 1 else _together(calls))
 
     async def _observe(self, action: Action, *, resumed: bool) -> None:
         """Call the tool within the run's time, and record what came of it: an append that has begun is never cut off."""
@@ -247,28 +257,25 @@ class Session:
         if called.pending is not None:
             await self.record(_waiting(action.id, called.pending, waiting))
             return
-        blobs = (
-            {called.observation.digest: called.raw} if called.raw is not None and called.observation is not None else {}
-        )
-        if called.observation is not None:
-            await self.record(called.observation, blobs=blobs)
+        seen = called.observation
+        if seen is not None:
+            await self.record(seen, blobs=None if called.raw is None else {seen.digest: called.raw})
 
-    async def _called(self, action: Action, context: Context, *, lost: bool) -> Called:
+    def _called(self, action: Action, context: Context, *, lost: bool) -> Coroutine[None, None, Called]:
         """Call the tool; where an earlier call was `lost`, ask it what became of that one. A waiting one is called to be polled."""
-        spec = self.run.tool(action.tool)
+        spec = self.run.tool(action.tool) if lost else None
         limit = self.run.start.limits.observation_chars
-        if lost and spec is not None and spec.reconcilable and not spec.repeatable:
-            return await self._toolbox.reconcile(action, context, limit=limit, secrets=self.ports.secrets)
-        return await self._toolbox.call(action, context=context, limit=limit, secrets=self.ports.secrets)
+        if spec is not None and spec.reconcilable and not spec.repeatable:
+            return self._toolbox.reconcile(action, context, limit=limit, secrets=self.ports.secrets)
+        return self._toolbox.call(action, context=context, limit=limit, secrets=self.ports.secrets)
 
     def _out(self) -> tuple[tuple[str, int], ...]:
         """The run's tools whose breaker is open, and the whole seconds until it may let a call through."""
-        out = self._toolbox.out(asyncio.get_running_loop().time())
-        return tuple((name, math.ceil(wait)) for name, wait in out)
+        out = self._toolbox.out(self._bell.loop.time())
+        return tuple((name, math.ceil(wait)) for name, wait in out) if out else ()
 
-    @staticmethod
-    def _in_time(left: float | None) -> AbstractContextManager[object]:
-        return nullcontext() if left is None else Scope(asyncio.get_running_loop().time() + left)
+    def _in_time(self, left: float | None) -> AbstractContextManager[object]:
+        return nullcontext() if left is None else Scope(self._bell.loop.time() + left, self._bell)
 
     def _left(self) -> float | None:
         """Seconds to the run's deadline; None without one."""
@@ -296,8 +303,6 @@ def _fits(run: Run, events: Sequence[Event], at: float) -> bool:
 
 async def _together(calls: Sequence[Coroutine[None, None, None]]) -> None:
     """All side by side. Tools do not raise; a store that does takes the whole batch down with that one error."""
-    if len(calls) == 1:
-        return await calls[0]
     try:
         async with asyncio.TaskGroup() as group:
             for call in calls:

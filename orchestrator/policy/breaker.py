@@ -183,7 +183,8 @@ class Breaker:
 
         async def guarded(ask: Ask[I]) -> O:
             clock = asyncio.get_running_loop().time
-            epoch = self._enter(clock())
+            state = self._state
+            epoch = state.epoch if isinstance(state, Closed) else self._enter(clock())
             verdict: Verdict = released
             try:
                 result = await call(ask)

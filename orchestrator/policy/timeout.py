@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from types import TracebackType
@@ -13,6 +14,10 @@ from orchestrator.policy.call import DEADLINE, Ask, Call, I, O, Policy
 
 T = TypeVar("T")
 
+_CLOSE = 0.05
+"""Seconds: a limit that is sooner than its bell by less than this waits for it. A run's deadline is read off two clocks, which never
+quite agree."""
+
 
 def timeout(seconds: float, target: str = "the callee") -> Policy:
     """The whole call within `seconds`, and within the deadline of the Ask.
@@ -22,16 +27,23 @@ def timeout(seconds: float, target: str = "the callee") -> Policy:
     """
     if seconds <= 0:
         raise ConfigError(f"timeout of {target} is {seconds} s: write a number of seconds above 0")
+    slow = partial(_slow, target, seconds)
 
     def policy(call: Call[Ask[I], O], /) -> Call[Ask[I], O]:
-        async def timed(ask: Ask[I]) -> O:
-            now = asyncio.get_running_loop().time()
+        bell: Bell | None = None
+
+        def timed(ask: Ask[I]) -> Awaitable[O]:
+            nonlocal bell
+            loop = asyncio.get_running_loop()
+            now = loop.time()
             left = ask.deadline - now
             if left <= 0:
                 raise Timeout(DEADLINE, f"no time left to ask {target}: the run's deadline has passed")
             if left < seconds:
-                return await within(call(ask), ask.deadline, lambda: _no_time(target, left))
-            return await within(call(ask), now + seconds, lambda: _slow(target, seconds))
+                return within(call(ask), ask.deadline, partial(_no_time, target, left))
+            if bell is None or bell.loop is not loop:
+                bell = Bell(loop)
+            return within(call(ask), now + seconds, slow, bell)
 
         return timed
 
@@ -46,60 +58,128 @@ def _slow(target: str, seconds: float) -> Timeout:
     return Timeout("TIMEOUT", f"{target} did not answer within {seconds:g} s; what it did is not known")
 
 
-async def within(work: Awaitable[T], until: float, late: Callable[[], Timeout]) -> T:
+async def within(work: Awaitable[T], until: float, late: Callable[[], Timeout], bell: Bell | None = None) -> T:
     """The result of `work`, or the error that `late` makes once the loop's clock shows `until`. Neither timeout nor cancellation can be swallowed."""
-    scope = Scope(until)
+    task = _task()
+    before = task.cancelling()
+    ringing = bell or Bell(task.get_loop())
+    place = ringing.add(until, task)
     try:
-        with scope:
-            result = await work
+        return await work
     except TimeoutError as error:
-        if not scope.passed:
-            raise _own(error) from error
+        if place not in ringing.open:
+            raise
+        raise _own(error) from error
     finally:
-        if scope.cancelled:
+        passed = ringing.open.pop(place, None) is None
+        if bell is None:
+            ringing.stop()
+        if passed:
+            task.uncancel()
+        if task.cancelling() > before:
             raise asyncio.CancelledError
-        if scope.passed:
+        if passed:
             raise late()
-    return result
+
+
+class Bell:
+    """One timer of the loop for many limits: each task in `open` is cancelled, and taken out, when its time has come.
+
+    The timer is set for the limit that passes first, and set anew when it has rung. So a call that ends in time costs an entry in a
+    dict, as long as limits pass in the order in which they begin, which all of one length do.
+    """
+
+    __slots__ = ("_at", "_in_order", "_last", "_places", "_timer", "loop", "open")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.open: dict[int, tuple[float, asyncio.Task[Any]]] = {}
+        self._places = 0
+        self._in_order, self._last = True, -math.inf
+        self._timer: asyncio.TimerHandle | None = None
+        self._at = math.inf
+
+    def add(self, until: float, task: asyncio.Task[Any]) -> int:
+        """Its place in `open`: whoever is done takes himself out, and finds it empty where the bell has rung."""
+        if until < self._last:
+            self._in_order = False
+        else:
+            self._last = until
+        self._places = place = self._places + 1
+        self.open[place] = until, task
+        if until < self._at - _CLOSE:
+            self.stop()
+            self._set(until)
+        return place
+
+    def stop(self) -> None:
+        """It rings for nobody."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _set(self, at: float) -> None:
+        self._at, self._timer = at, self.loop.call_at(at, self._ring)
+
+    def _ring(self) -> None:
+        now, due, rest = max(self.loop.time(), self._at), [], math.inf
+        for place, (until, _) in self.open.items():
+            if until <= now:
+                due.append(place)
+                continue
+            rest = min(rest, until)
+            if self._in_order:
+                break
+        self._at, self._timer = math.inf, None
+        if rest < math.inf:
+            self._set(rest)
+        else:
+            self._in_order, self._last = True, -math.inf
+        for place in due:
+            self.open.pop(place)[1].cancel()
 
 
 class Scope:
     """`with Scope(until)`: whatever is awaited inside is cancelled when the loop's clock shows `until`, and TimeoutError is raised.
 
-    What `asyncio.timeout_at` does, for half of what it costs: four of them stand around every step of every run, and each of those
-    awaits two coroutines. `passed`: the time was up. `cancelled`: somebody else has cancelled the task meanwhile.
+    What `asyncio.timeout_at` does, without its coroutines, and under a shared `bell` without a timer: four of them stand around
+    every step of every run. `passed`: the time was up. `cancelled`: somebody else has cancelled the task meanwhile.
     """
 
-    __slots__ = ("_cancels", "_task", "_timer", "_until", "passed")
+    __slots__ = ("_before", "_bell", "_place", "_ringing", "_task", "_until", "passed")
 
-    def __init__(self, until: float) -> None:
+    def __init__(self, until: float, bell: Bell | None = None) -> None:
         self._until = until
+        self._bell = bell
         self.passed = False
 
     def __enter__(self) -> Self:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        if task is None:
-            raise RuntimeError("a time limit needs a task that it can cancel")
+        task = _task()
         self._task = task
-        self._cancels = task.cancelling()
-        self._timer = loop.call_at(self._until, self._pass)
+        self._before = task.cancelling()
+        self._ringing = self._bell or Bell(task.get_loop())
+        self._place = self._ringing.add(self._until, task)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._timer.cancel()
-        if self.passed and self._task.uncancel() <= self._cancels and kind is asyncio.CancelledError:
+        self.passed = self._ringing.open.pop(self._place, None) is None
+        if self._bell is None:
+            self._ringing.stop()
+        if self.passed and self._task.uncancel() <= self._before and kind is asyncio.CancelledError:
             raise TimeoutError from error
 
     @property
     def cancelled(self) -> bool:
         """Has somebody else asked this task to stop since the beginning?"""
-        return self._task.cancelling() > self._cancels
+        return self._task.cancelling() > self._before
 
-    def _pass(self) -> None:
-        self.passed = True
-        self._task.cancel()
+
+def _task() -> asyncio.Task[Any]:
+    task = asyncio.current_task()
+    if task is None:
+        raise RuntimeError("a time limit needs a task that it can cancel")
+    return task
 
 
 def _own(error: TimeoutError) -> Timeout:

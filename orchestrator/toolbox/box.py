@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,21 @@ from orchestrator.core.clean import Rules as Cleaning
 from orchestrator.core.events import Action
 from orchestrator.core.spec import ToolSpec
 from orchestrator.errors import CallError, ConfigError, Timeout
-from orchestrator.policy import ONCE, Ask, Call, Guarded, Observer, RetryRules, Rules, guard, timeout, unobserved
+from orchestrator.policy import (
+    ONCE,
+    Ask,
+    BreakerMoved,
+    Call,
+    Guarded,
+    Incident,
+    Observer,
+    Phase,
+    RetryRules,
+    Rules,
+    guard,
+    timeout,
+    unobserved,
+)
 from orchestrator.tool import Context, Threads, Tool
 from orchestrator.toolbox.called import Called, Settled, called, failure
 from orchestrator.toolbox.invoke import Invocation, asks, attempt
@@ -47,7 +60,9 @@ class Toolbox:
         that means two tools."""
         self._threads = threads if isinstance(threads, Threads) else Threads(threads)
         self._clock = clock
-        self._guard = partial(_guard, attempt=partial(attempt, threads=self._threads), rules=rules, observe=observe)
+        self._shaken: set[str] = set()  # whose breaker is not closed
+        told = partial(_told, self._shaken, observe)
+        self._guard = partial(_guard, attempt=partial(attempt, threads=self._threads), rules=rules, observe=told)
         self._tools: dict[str, Tool] = {}
         self._guarded: Mapping[str, Guarded[Invocation, Settled]] = {}
         self.specs: tuple[ToolSpec, ...] = ()
@@ -79,8 +94,8 @@ class Toolbox:
 
     def out(self, now: float) -> tuple[tuple[str, float], ...]:
         """The tools whose breaker is open, and the seconds until each may be called again. `now` is the event loop's."""
-        waits = []
-        for name in self._tools:
+        waits: list[tuple[str, float]] = []
+        for name in self._tools if self._shaken else ():
             breaker = self._guarded[name].breaker
             if breaker is not None and not breaker.closed and (wait := breaker.back_in(now)) > 0:
                 waits.append((name, wait))
@@ -95,9 +110,11 @@ class Toolbox:
 
     def without(self, names: Collection[str]) -> Toolbox:
         """The box without some tools (such as those whose breaker is open). Pool, breakers and limits stay shared."""
-        fewer = copy(self)
-        tools = {name: tool for name, tool in self._tools.items() if name not in names}
-        vars(fewer).update(_tools=tools, specs=tuple(tool.spec for tool in tools.values()))
+        fewer = object.__new__(type(self))
+        vars(fewer).update(vars(self))
+        if names:
+            tools = {name: tool for name, tool in self._tools.items() if name not in names}
+            vars(fewer).update(_tools=tools, specs=tuple(tool.spec for tool in tools.values()))
         return fewer
 
     def asks(self, action: Action) -> bool:
@@ -125,7 +142,15 @@ class Toolbox:
             arguments = tool.arguments.read(action.input)
         except CallError as error:
             return called(action, failure(error.code, error.message, tool.spec, cleaning), 0.0)
-        return await self._invoke(action, Invocation(tool, arguments, context, cleaning))
+        invocation = Invocation(tool, arguments, context, cleaning)
+        ask = Ask(invocation, context.run_id, context.tenant)
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        try:
+            said = await self._guarded[action.tool].call(ask)
+        except CallError as error:
+            said = _failed(error, invocation)
+        return called(action, said, self._clock(), tuple(ask.attempts), round(loop.time() - begun, 6))
 
     async def reconcile(
         self, action: Action, context: Context, *, limit: int = 8000, secrets: tuple[str, ...] = ()
@@ -147,16 +172,6 @@ class Toolbox:
             said = failure("OUTCOME_UNKNOWN", _LOST, spec, cleaning)
         return called(action, said, self._clock())
 
-    async def _invoke(self, action: Action, invocation: Invocation) -> Called:
-        ask = Ask(invocation, invocation.context.run_id, invocation.context.tenant)
-        loop = asyncio.get_running_loop()
-        begun = loop.time()
-        try:
-            said = await self._guarded[action.tool].call(ask)
-        except CallError as error:
-            said = _failed(error, invocation)
-        return called(action, said, self._clock(), tuple(ask.attempts), round(loop.time() - begun, 6))
-
     def _unknown(self, name: str) -> str:
         why = next((why for begins, why in self.absent.items() if name.startswith(begins)), None)
         if why is not None:
@@ -176,6 +191,13 @@ def _failed(error: CallError, invocation: Invocation) -> Settled:
                 ". The outcome is unknown: it may have taken effect, or still do; find out before you call it again"
             )
     return failure(code, message, spec, invocation.rules)
+
+
+def _told(shaken: set[str], observe: Observer, incident: Incident) -> None:
+    """Note whose breaker is not closed, and pass it on."""
+    if isinstance(incident, BreakerMoved):
+        (shaken.discard if incident.after == Phase.CLOSED else shaken.add)(incident.target)
+    observe(incident)
 
 
 def _guard(
