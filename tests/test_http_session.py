@@ -12,7 +12,7 @@ from tests.test_http import ASK, answering, plain, serving
 
 async def test_a_key_with_a_line_break_is_not_sent() -> None:
     async with serving(answering(plain(b"{}"))) as url, Endpoint(url, {"authorization": "a\r\nx: y"}) as endpoint:
-        with pytest.raises(ValueError, match="(?i)header"):
+        with pytest.raises(ValueError, match=r"(?i)header"):
             await endpoint.post(ASK)
 
 
