@@ -39,7 +39,6 @@ from orchestrator.policy.call import DEADLINE
 from orchestrator.policy.timeout import Bell, Scope
 from orchestrator.stores import Store
 from orchestrator.toolbox import Called, Context, Pending, Toolbox
-from orchestrator.traceparent import traceparent
 
 Observer = Callable[[Run, Entry], None]
 """Told of each entry once it is durable, with the run as it was before. Must not raise, must not block."""
@@ -247,7 +246,7 @@ class Session:
             tenant=run.start.tenant,
             token="" if waiting is None else waiting.token,
             callback=self.ports.callback(run, action.id),
-            traceparent=traceparent(run.run_id, run.start.labels, f"tool {action.id}"),
+            labels=run.start.labels,
         )
         try:
             with self._in_time(left):

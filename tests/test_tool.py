@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 
 from orchestrator.errors import ConfigError, OrchestratorError, Rejected, Unavailable
 from orchestrator.tool import Context, Threads, ToolError, ToolResult, abandoned, context, on_behalf_of, pending, tool
+from orchestrator.traceparent import traceparent
 
 
 class Leg(BaseModel):
@@ -176,6 +177,11 @@ def test_pending_holds_what_was_said() -> None:
 def test_a_tool_error_is_a_call_error_with_its_code() -> None:
     error = ToolError("NO_SUCH_CITY", "write another")
     assert (error.code, error.message) == ("NO_SUCH_CITY", "write another")
+
+
+def test_a_context_is_part_of_a_trace_inside_a_run_only() -> None:
+    inside = Context("r1", "1.0", "r1:1.0", labels={})
+    assert (Context("r1", "1.0", "r1:1.0").traceparent, inside.traceparent) == ("", traceparent("r1", {}, "tool 1.0"))
 
 
 WHO: ContextVar[str] = ContextVar("who")

@@ -82,7 +82,8 @@ class RetryBudget:
 
     def called(self) -> None:
         """A first try was made: it earns a part of a retry."""
-        self._balance = min(self._most, self._balance + self._ratio)
+        if self._balance < self._most:
+            self._balance = min(self._most, self._balance + self._ratio)
 
     def spend(self, now: float) -> bool:
         """Whether one more retry is allowed at `now`, in the event loop's seconds; if so it is paid for."""

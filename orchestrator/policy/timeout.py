@@ -60,10 +60,9 @@ def _slow(target: str, seconds: float) -> Timeout:
 
 async def within(work: Awaitable[T], until: float, late: Callable[[], Timeout], bell: Bell | None = None) -> T:
     """The result of `work`, or the error that `late` makes once the loop's clock shows `until`. Neither timeout nor cancellation can be swallowed."""
-    task = _task()
+    ringing = bell or Bell(asyncio.get_running_loop())
+    place, task = ringing.add(until)
     before = task.cancelling()
-    ringing = bell or Bell(task.get_loop())
-    place = ringing.add(until, task)
     try:
         return await work
     except TimeoutError as error:
@@ -99,8 +98,11 @@ class Bell:
         self._timer: asyncio.TimerHandle | None = None
         self._at = math.inf
 
-    def add(self, until: float, task: asyncio.Task[Any]) -> int:
-        """Its place in `open`: whoever is done takes himself out, and finds it empty where the bell has rung."""
+    def add(self, until: float) -> tuple[int, asyncio.Task[Any]]:
+        """The place in `open` of this task, and the task: whoever is done takes himself out, or finds that the bell has rung for him."""
+        task = asyncio.current_task(self.loop)
+        if task is None:
+            raise RuntimeError("a time limit needs a task that it can cancel")
         if until < self._last:
             self._in_order = False
         else:
@@ -110,7 +112,7 @@ class Bell:
         if until < self._at - _CLOSE:
             self.stop()
             self._set(until)
-        return place
+        return place, task
 
     def stop(self) -> None:
         """It rings for nobody."""
@@ -153,11 +155,9 @@ class Scope:
         self.passed = False
 
     def __enter__(self) -> Self:
-        task = _task()
-        self._task = task
-        self._before = task.cancelling()
-        self._ringing = self._bell or Bell(task.get_loop())
-        self._place = self._ringing.add(self._until, task)
+        self._ringing = self._bell or Bell(asyncio.get_running_loop())
+        self._place, self._task = self._ringing.add(self._until)
+        self._before = self._task.cancelling()
         return self
 
     def __exit__(
@@ -173,13 +173,6 @@ class Scope:
     def cancelled(self) -> bool:
         """Has somebody else asked this task to stop since the beginning?"""
         return self._task.cancelling() > self._before
-
-
-def _task() -> asyncio.Task[Any]:
-    task = asyncio.current_task()
-    if task is None:
-        raise RuntimeError("a time limit needs a task that it can cancel")
-    return task
 
 
 def _own(error: TimeoutError) -> Timeout:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextvars import ContextVar, Token
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from orchestrator.core.quick import quick
 from orchestrator.errors import OrchestratorError
+from orchestrator.traceparent import traceparent
 
 
 @quick
@@ -16,7 +18,7 @@ class Context:
 
     `attempt` counts tries from 1. `deadline` is in unix seconds, None without one. `token` is what `pending` was given, when a
     waiting action is asked about again. `callback` is a signed word, good once, with which a result may be reported later; ""
-    where nobody listens. `traceparent` is the W3C trace context of this action, for the header of that name; "" outside a run.
+    where nobody listens. `labels` are the run's, None outside a run.
     """
 
     run_id: str
@@ -27,7 +29,12 @@ class Context:
     tenant: str = ""
     token: str = ""
     callback: str = ""
-    traceparent: str = ""
+    labels: Mapping[str, str] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def traceparent(self) -> str:
+        """The W3C trace context of this action, for the header of that name; "" outside a run."""
+        return "" if self.labels is None else traceparent(self.run_id, self.labels, f"tool {self.action_id}")
 
 
 _CONTEXT: ContextVar[Context] = ContextVar("orchestrator_tool_context")
@@ -46,7 +53,8 @@ def context() -> Context:
 def trace_headers() -> dict[str, str]:
     """The headers that let an HTTP service go on with the run's trace (W3C); none outside of an action."""
     about = _CONTEXT.get(None)
-    return {"traceparent": about.traceparent} if about is not None and about.traceparent else {}
+    given = "" if about is None else about.traceparent
+    return {"traceparent": given} if given else {}
 
 
 def on_behalf_of(about: Context) -> Token[Context]:
