@@ -19,7 +19,7 @@ from orchestrator.core.events import Decision, Entry, ModelTurn, Observation, Ru
 from orchestrator.core.measure import SERIES, Series, measure
 from orchestrator.core.run import Run
 from orchestrator.core.spec import ToolSpec
-from orchestrator.metrics.cells import LONGEST_EXEMPLAR, Cells, Seen, Spread, Sum
+from orchestrator.metrics.cells import LONGEST_EXEMPLAR, Cells, Seen, Spread
 from orchestrator.metrics.expected import expected
 from orchestrator.metrics.incidents import Incidents
 from orchestrator.metrics.slow import SHARE
@@ -51,7 +51,7 @@ TELLING: Final = frozenset(
 """Series of which one asks: which run was that?"""
 MEASURED: Final = frozenset({ModelTurn, Observation, RunEnded})
 """Events that have samples."""
-TOGETHER: Final = 64
+TOGETHER: Final = 512
 """Entries that are measured in one go, unless somebody looks before: between other work each takes twice as long (cold caches)."""
 LONG: Final = 32
 """Steps of an ended run that is not waited with: its slice alone takes as long as such a go, and two would hold up the loop."""
@@ -69,7 +69,7 @@ class Metrics:
         self._clock = clock
         self._cells = Cells({**SERIES, **OWN}, self.settle)
         self.registry.register(self._cells)
-        self._found: dict[tuple[str, ...], Sum | Spread] = {}
+        self._found: dict[tuple[str, ...], tuple[Callable[[float, Seen | None], None], bool, bool]] = {}
         self._append = self._cells.cell(APPEND, {})
         self._pending: deque[tuple[Run, Entry]] = deque()
         self._settling = threading.Lock()
@@ -86,10 +86,10 @@ class Metrics:
 
     def observe(self, run: Run, entry: Entry) -> None:
         """The Observer: told of an entry that has become durable, with the run before it."""
-        if _ours(run, entry):
-            seconds = self._clock() - entry.at
-            self._append.add(max(0.0, seconds))
-        kind = type(entry.event)
+        event = entry.event
+        kind = type(event)
+        if kind is not Decision and not (isinstance(event, Observation) and event.id in run.waiting):
+            self._append.add(max(0.0, self._clock() - entry.at))  # what people and callbacks wrote was not appended here
         if kind in MEASURED:
             self._pending.append((run, entry))
             if len(self._pending) >= TOGETHER or (kind is RunEnded and len(run.steps) > LONG):
@@ -112,14 +112,15 @@ class Metrics:
         seen: Seen | None = None
         if len(run.run_id) <= LONGEST_EXEMPLAR:
             seen = run.run_id, run.start.labels, entry.at
-        trouble, cells = 0.0, self._found
+        trouble, known = 0.0, self._found
         for series, labels, value in measure(run, entry):
             key = (series, *labels.values())  # the labels of a series stand in one order
-            cell = cells.get(key)
-            if cell is None:
-                cell = cells[key] = self._cells.cell(series, labels)
-            cell.add(value, seen if series in TELLING else None)
-            if series in TROUBLING:
+            found = known.get(key)
+            if found is None:
+                found = known[key] = self._cells.cell(series, labels).add, series in TELLING, series in TROUBLING
+            add, telling, troubling = found
+            add(value, seen if telling else None)
+            if troubling:
                 trouble += trouble_of(series, labels, value)
         event = entry.event
         if trouble or isinstance(event, RunEnded):
@@ -136,8 +137,3 @@ class Metrics:
         encode, kind = choose_encoder(accept)
         return encode(self.registry), kind
 
-
-def _ours(run: Run, entry: Entry) -> bool:
-    """Was this appended by this process just now? What people and callbacks wrote is folded in later."""
-    event = entry.event
-    return not (isinstance(event, Decision) or (isinstance(event, Observation) and event.id in run.waiting))

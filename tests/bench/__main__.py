@@ -1,4 +1,8 @@
-"""python -m tests.bench [loops] [postgres] [workers]: each measurement in a process of its own, the mock in another; prints ratios of one run."""
+"""python -m tests.bench [loops] [postgres] [workers]: each measurement in a process of its own, the mock in another; prints ratios of one run.
+
+What is compared with 200 runs at once shares a process and takes turns in short rounds: a machine's slow minutes are much longer than
+a round, so they are the same for both sides of each round's ratio. The ratio that is told is the median.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,15 @@ import asyncio
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -31,7 +37,10 @@ PHASES = {
 """Runs at once, rounds of them, tool steps of a run."""
 
 TIMES = 3
-"""How often each loop is measured."""
+"""How often each loop is measured that has a process of its own."""
+ROUNDS = 20
+"""Rounds of each loop that shares a process with others, besides one to warm up."""
+Loop = Callable[[int], Awaitable[str]]
 
 
 @contextmanager
@@ -50,29 +59,24 @@ def resident() -> int:
     return int(Path("/proc/self/status").read_text().partition("VmRSS:")[2].split()[0])
 
 
+def opened(loop: str, phase: str, url: str, step: Callable[[], None], store: str) -> AbstractAsyncContextManager[Loop]:
+    """One of the loops: raw, ours, ours-stream, ours-watched. `step` is called with every turn of the model."""
+    model = f"k{PHASES[phase][2]}-l{0 if phase == 'long' else 50}"
+    if loop == "raw":
+        return raw(url, model, step)
+    return ours(url, model, step, stream=loop == "ours-stream", watched=loop == "ours-watched", store=store)
+
+
 async def measure(loop: str, phase: str, url: str, database: str = "") -> dict[str, float]:
     """One row: CPU µs a step (user and system, all threads), steps a second, KB a run; for "long", how a step's cost grows.
 
     With a `database` also what its server spent on a step.
     """
     at_once, rounds, last = PHASES[phase]
-    delay = 0 if phase == "long" else 50
     marks: list[float] = []
     step = lambda: marks.append(time.process_time())  # noqa: E731
     with tempfile.TemporaryDirectory() as folder:
-        opened = (
-            raw(url, f"k{last}-l{delay}", step)
-            if loop == "raw"
-            else ours(
-                url,
-                f"k{last}-l{delay}",
-                step,
-                stream=loop == "ours-stream",
-                watched=loop == "ours-watched",
-                store=database or f"sqlite:///{folder}/bench.db",
-            )
-        )
-        async with opened as one:
+        async with opened(loop, phase, url, step, database or f"sqlite:///{folder}/bench.db") as one:
             warm = [one(10_000 + index) for index in range(2)]
             answers = list(await asyncio.gather(*warm))
             marks.clear()
@@ -83,8 +87,7 @@ async def measure(loop: str, phase: str, url: str, database: str = "") -> dict[s
             cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
             row = {} if server is None else {"server_cpu_us": 1e6 * ((server_cpu(database) or server) - server)}
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    wrong = [answer for answer in answers if f"v{last - 1}" not in str(answer)]
-    assert not wrong, f"{len(wrong)} wrong answers, the first: {wrong[0]}"
+    check(answers, last)
     steps = len(marks)
     row = {name: value / steps for name, value in row.items()}
     row |= {
@@ -97,6 +100,39 @@ async def measure(loop: str, phase: str, url: str, database: str = "") -> dict[s
         first, final = marks[tenth] - marks[0], marks[-1] - marks[-1 - tenth]
         row["growth"] = final / first
     return row
+
+
+def check(answers: Sequence[str], last: int) -> None:
+    wrong = [answer for answer in answers if f"v{last - 1}" not in str(answer)]
+    assert not wrong, f"{len(wrong)} wrong answers, the first: {wrong[0]}"
+
+
+async def side_by_side(phase: str, url: str, *loops: str) -> dict[str, float]:
+    """CPU µs a step of each of these loops, which take turns, and their ratios to those before them: medians of the rounds."""
+    at_once, _, last = PHASES[phase]
+    marks: list[None] = []
+    step = lambda: marks.append(None)  # noqa: E731
+    spent: dict[str, list[float]] = {loop: [] for loop in loops}
+    async with AsyncExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        ones = {
+            loop: await stack.enter_async_context(opened(loop, phase, url, step, f"sqlite:///{folder}/{loop}.db"))
+            for loop in loops
+        }
+        for turn in range(ROUNDS + 1):
+            for loop in loops if turn % 2 else reversed(loops):
+                marks.clear()
+                cpu = time.process_time()
+                answers = await asyncio.gather(*(ones[loop](turn * at_once + index) for index in range(at_once)))
+                spent[loop].append(1e6 * (time.process_time() - cpu) / len(marks))
+                check(answers, last)
+    rounds = {loop: each[1:] for loop, each in spent.items()}
+    row = {f"{loop} us": statistics.median(each) for loop, each in rounds.items()}
+    pairs = [(loop, before) for at, loop in enumerate(loops) for before in loops[:at]]
+    return row | {
+        f"{loop}/{before}": statistics.median(a / b for a, b in zip(rounds[loop], rounds[before], strict=True))
+        for loop, before in pairs
+    }
 
 
 def in_its_own_process(*words: str, name: str = "") -> dict[str, float]:
@@ -127,9 +163,9 @@ def loops() -> list[str]:
     """A step on SQLite against the raw loop; with streaming, with observers, in a long run."""
     rows: dict[tuple[str, str], dict[str, float]] = {}
     with mock() as url:
-        for phase in ("200", "1000"):
-            rows |= in_turn(("raw", "ours", "ours-stream", "ours-watched"), phase, url)
-        for phase in ("200x20", "long"):
+        words = ("beside", "200", url, "raw", "ours", "ours-stream", "ours-watched")
+        beside = in_its_own_process(*words, name="  200 side by side")
+        for phase in ("200x20", "1000", "long"):
             rows |= in_turn(("raw", "ours"), phase, url)
     with mock(compare=True) as url:
         in_its_own_process("ours", "long", url)
@@ -139,12 +175,10 @@ def loops() -> list[str]:
         return rows[one, phase][figure] / rows[other, phase][figure]
 
     return [
-        *(
-            f"cpu_per_step_ratio_{phase} = {ratio('cpu_us', phase, 'ours', 'raw'):.2f}"
-            for phase in ("200", "200x20", "1000")
-        ),
-        f"cpu_per_step_ratio_200_streamed = {ratio('cpu_us', '200', 'ours-stream', 'raw'):.2f}",
-        f"observers_cost_ratio = {ratio('cpu_us', '200', 'ours-watched', 'ours'):.2f}",
+        f"cpu_per_step_ratio_200 = {beside['ours/raw']:.2f}",
+        *(f"cpu_per_step_ratio_{phase} = {ratio('cpu_us', phase, 'ours', 'raw'):.2f}" for phase in ("200x20", "1000")),
+        f"cpu_per_step_ratio_200_streamed = {beside['ours-stream/raw']:.2f}",
+        f"observers_cost_ratio = {beside['ours-watched/ours']:.2f}",
         f"steps_per_s_ratio_1000 = {ratio('steps_per_s', '1000', 'ours', 'raw'):.2f}",
         f"kb_per_run_1000 = {rows['ours', '1000']['kb_per_run']:.0f}",
         f"long_run_last_tenth_over_first = {rows['ours', 'long']['growth']:.2f} (raw {rows['raw', 'long']['growth']:.2f})",
@@ -201,7 +235,12 @@ def main(parts: Sequence[str]) -> None:
     print("\n".join([*lines, f"load_average = {os.getloadavg()[0]:.1f} (cores = {queue.cores()})"]))
 
 
-MEASUREMENTS = {"starts": queue.starts, "work": queue.work, "fill": queue.fill}
+MEASUREMENTS: dict[str, Callable[..., Coroutine[Any, Any, dict[str, float]]]] = {
+    "beside": side_by_side,
+    "starts": queue.starts,
+    "work": queue.work,
+    "fill": queue.fill,
+}
 
 if __name__ == "__main__":
     words = sys.argv[1:]

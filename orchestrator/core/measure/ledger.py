@@ -101,17 +101,16 @@ class Ledger:
     def _look_for(self, key: str) -> int | None:
         """The owner of a key that is spelt in one way."""
         if key not in self._looked_for:
-            order = self._order if stands_out(key[2:]) else self._with_capitals
-            self._looked_for[key] = self._first(order, key) if order else None
+            self._looked_for[key] = self._first(key)
         return self._looked_for[key]
 
-    def _first(self, order: Sequence[int], key: str) -> int | None:
-        """The first of these Observations that shows a key which neither the goal nor its Action's input holds."""
+    def _first(self, key: str) -> int | None:
+        """The first Observation that shows a key which neither the goal nor its Action's input holds."""
         word, flattened = key[2:], flat(key[2:])
         given = self._goal_look.holds(word, flattened)
         if key in self._goal if given is None else given:
             return None
-        for index in order:
+        for index in self._order if stands_out(word) else self._with_capitals:
             shown = self._surely_shown(index, word, flattened)
             if shown is not False and key not in self._given(index)[0] and (shown or key in self._read(index)[0]):
                 return index
