@@ -6,6 +6,7 @@ off the event loop.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -53,6 +54,8 @@ MEASURED: Final = frozenset({ModelTurn, Observation, RunEnded})
 """Events that have samples."""
 TOGETHER: Final = 512
 """Entries that are measured in one go, unless somebody looks before: between other work each takes twice as long (cold caches)."""
+GO: Final = 0.004
+"""Seconds after which such a go is broken off, so that long texts do not hold up the loop; the next entry takes it up again."""
 LONG: Final = 32
 """Steps of an ended run that is not waited with: its slice alone takes as long as such a go, and two would hold up the loop."""
 
@@ -89,7 +92,9 @@ class Metrics:
         event = entry.event
         kind = type(event)
         if kind is not Decision and not (isinstance(event, Observation) and event.id in run.waiting):
-            self._append.add(max(0.0, self._clock() - entry.at))  # what people and callbacks wrote was not appended here
+            self._append.add(
+                max(0.0, self._clock() - entry.at)
+            )  # what people and callbacks wrote was not appended here
         if kind in MEASURED:
             self._pending.append((run, entry))
             if len(self._pending) >= TOGETHER or (kind is RunEnded and len(run.steps) > LONG):
@@ -103,7 +108,8 @@ class Metrics:
         if not self._settling.acquire(blocking=wait):
             return
         try:
-            while self._pending:
+            until = math.inf if wait else time.perf_counter() + GO
+            while self._pending and time.perf_counter() < until:
                 self._count(*self._pending.popleft())
         finally:
             self._settling.release()
@@ -136,4 +142,3 @@ class Metrics:
         """The registry as the `Accept` header wants it, and its content type; exemplars are in OpenMetrics only."""
         encode, kind = choose_encoder(accept)
         return encode(self.registry), kind
-

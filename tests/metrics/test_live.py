@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,7 @@ from orchestrator.core.events import Anomaly, Attempt, Entry, Observation, Outco
 from orchestrator.core.measure import SERIES, Sample, measure
 from orchestrator.core.run import Run, evolve
 from orchestrator.core.spec import AgentSpec, ToolSpec
-from orchestrator.metrics import Metrics, recompute, samples, totals
+from orchestrator.metrics import Metrics, live, recompute, samples, totals
 from orchestrator.metrics.live import LONG, TOGETHER
 from orchestrator.policy import FellBack, RetriesEnded, Waited
 from orchestrator.settings import AgentSettings, ModelSettings, Retry, Settings, Timeouts
@@ -184,7 +185,18 @@ def test_a_scrape_from_another_thread_counts_everything_once() -> None:
     assert metrics.registry.get_sample_value("orchestrator_runs_total", labels) == 500
 
 
-def test_a_long_run_is_measured_when_it_ends() -> None:
+def test_a_go_that_takes_long_is_broken_off_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "GO", -1.0)
+    metrics = Metrics()
+    told(metrics, TOGETHER)
+    assert len(metrics._pending) == 2 * TOGETHER
+    labels = {"agent": "default", "outcome": "answered"}
+    assert metrics.registry.get_sample_value("orchestrator_runs_total", labels) == TOGETHER
+    assert not metrics._pending
+
+
+def test_a_long_run_is_measured_when_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "GO", math.inf)
     metrics = Metrics()
     steps = [event for step in range(1, LONG + 2) for event in (acts(step, ("search", {})), observed(f"{step}.0"))]
     told(metrics, 1, between=steps)
