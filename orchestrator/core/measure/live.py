@@ -6,7 +6,7 @@ An entry costs the same at step 2 as at step 2,000; only the end of an answered 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from orchestrator.core.clean import EMPTY, END
@@ -35,6 +35,8 @@ NO_PROGRESS: Final = "no_progress"
 DECLARED_TOO_HIGH: Final = "declared_minimum_too_high"
 """Kinds of anomalies besides those of a turn."""
 
+_CALM: Final = "status: success\n"
+_TAIL: Final = f"\n{END}"
 _HEAD: Final = re.compile(r"status: (?:success|error)[^\n]*\n?")
 _UNFLAGGED: Final = frozenset(
     {
@@ -50,13 +52,13 @@ _UNFLAGGED: Final = frozenset(
 """Turns that were read well and hold no call: what they announce is a narrated call."""
 
 
-def measure(run: Run, entry: Entry) -> tuple[Sample, ...]:
+def measure(run: Run, entry: Entry) -> Sequence[Sample]:
     """The samples of an entry, given the run before it."""
     match entry.event:
         case ModelTurn() as turn:
-            return tuple(_turn(run, turn))
+            return _turn(run, turn)
         case Observation() as observation:
-            return tuple(_observation(run, observation))
+            return _observation(run, observation)
         case RunEnded() as ended:
             found = tuple(_ended(run, ended))
             lens.forget(run.start)
@@ -130,6 +132,9 @@ def _unframed(observation: Observation) -> Observation:
 
 def unframed(content: str) -> str:
     """What the tool returned: without the host's frame."""
+    if content.startswith(_CALM) and content.endswith(_TAIL):
+        content = content[len(_CALM) : max(len(_CALM), len(content) - len(_TAIL))]
+        return content.replace(EMPTY, "") if EMPTY in content else content
     if head := _HEAD.match(content):
         content = content[head.end() :]
     if (body := content.rstrip()).endswith(END):
@@ -148,13 +153,15 @@ def _turn(run: Run, turn: ModelTurn) -> list[Sample]:
     if turn.first_token is not None:
         found.append(Sample("orchestrator_first_token_seconds", labels.pair, turn.first_token))
     used = turn.usage
-    for label, tokens in zip(
-        labels.tokens,
-        (used.input_tokens, used.output_tokens, used.cached_tokens, used.reasoning_tokens),
-        strict=True,
-    ):
-        if tokens:
-            found.append(Sample("orchestrator_tokens_total", label, tokens))
+    told, written, cached, reasoning = labels.tokens
+    if used.input_tokens:
+        found.append(Sample("orchestrator_tokens_total", told, used.input_tokens))
+    if used.output_tokens:
+        found.append(Sample("orchestrator_tokens_total", written, used.output_tokens))
+    if used.cached_tokens:
+        found.append(Sample("orchestrator_tokens_total", cached, used.cached_tokens))
+    if used.reasoning_tokens:
+        found.append(Sample("orchestrator_tokens_total", reasoning, used.reasoning_tokens))
     if used.cost:
         found.append(Sample("orchestrator_cost_total", labels.pair, used.cost))
     if turn.attempts:

@@ -14,6 +14,8 @@ _INNER_CAPITAL: Final = re.compile(r"[A-Z](?<=\w.)")
 class Look:
     """What is seen of one text before it is read."""
 
+    __slots__ = ("_escaped", "_flat", "_folded", "_text")
+
     def __init__(self, content: str) -> None:
         self._text = nfkc(content)
         self._folded = self._text.casefold()
