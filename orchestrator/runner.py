@@ -36,7 +36,7 @@ from orchestrator.errors import CallError, Conflict, IllegalEvent, StoreError
 from orchestrator.model import Model, Models
 from orchestrator.policy.budget import OUT_OF_BUDGET
 from orchestrator.policy.call import DEADLINE
-from orchestrator.policy.timeout import Bell, Scope
+from orchestrator.policy.timeout import Alarm, Scope
 from orchestrator.stores import Store
 from orchestrator.toolbox import Called, Context, Pending, Toolbox
 
@@ -111,18 +111,18 @@ class Session:
     _appending: asyncio.Lock = field(default_factory=asyncio.Lock)
     _ahead: tuple[Entry, Run] | None = None
     _toolbox: Toolbox = field(init=False)
-    _bell: Bell = field(init=False)
+    _alarm: Alarm = field(init=False)
 
     def __post_init__(self) -> None:
         """Only the tools that were offered to this run exist for it, each as it was then."""
         toolbox, offered = self.ports.toolbox, {spec.name: spec.version for spec in self.run.start.tools}
         others = {spec.name for spec in toolbox.specs if offered.get(spec.name) != spec.version}
         self._toolbox = toolbox.without(others)
-        self._bell = Bell(asyncio.get_running_loop())
+        self._alarm = Alarm(asyncio.get_running_loop(), held=True)
 
     def close(self) -> None:
         """Nothing of it stays in the loop."""
-        self._bell.stop()
+        self._alarm.stop()
 
     def perform(self, command: Command) -> Coroutine[None, None, None]:
         """Do what was decided and record what came of it."""
@@ -270,11 +270,11 @@ class Session:
 
     def _out(self) -> tuple[tuple[str, int], ...]:
         """The run's tools whose breaker is open, and the whole seconds until it may let a call through."""
-        out = self._toolbox.out(self._bell.loop.time())
+        out = self._toolbox.out(self._alarm.loop.time())
         return tuple((name, math.ceil(wait)) for name, wait in out) if out else ()
 
     def _in_time(self, left: float | None) -> AbstractContextManager[object]:
-        return nullcontext() if left is None else Scope(self._bell.loop.time() + left, self._bell)
+        return nullcontext() if left is None else Scope(self._alarm.loop.time() + left, self._alarm)
 
     def _left(self) -> float | None:
         """Seconds to the run's deadline; None without one."""

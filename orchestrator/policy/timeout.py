@@ -15,7 +15,7 @@ from orchestrator.policy.call import DEADLINE, Ask, Call, I, O, Policy
 T = TypeVar("T")
 
 _CLOSE = 0.05
-"""Seconds: a limit that is sooner than its bell by less than this waits for it. A run's deadline is read off two clocks, which never
+"""Seconds: a limit that is sooner than its alarm by less than this waits for it. A run's deadline is read off two clocks, which never
 quite agree."""
 
 
@@ -30,10 +30,10 @@ def timeout(seconds: float, target: str = "the callee") -> Policy:
     slow = partial(_slow, target, seconds)
 
     def policy(call: Call[Ask[I], O], /) -> Call[Ask[I], O]:
-        bell: Bell | None = None
+        alarm: Alarm | None = None
 
         def timed(ask: Ask[I]) -> Awaitable[O]:
-            nonlocal bell
+            nonlocal alarm
             loop = asyncio.get_running_loop()
             now = loop.time()
             left = ask.deadline - now
@@ -41,9 +41,9 @@ def timeout(seconds: float, target: str = "the callee") -> Policy:
                 raise Timeout(DEADLINE, f"no time left to ask {target}: the run's deadline has passed")
             if left < seconds:
                 return within(call(ask), ask.deadline, partial(_no_time, target, left))
-            if bell is None or bell.loop is not loop:
-                bell = Bell(loop)
-            return within(call(ask), now + seconds, slow, bell)
+            if alarm is None or alarm.loop is not loop:
+                alarm = Alarm(loop)
+            return within(call(ask), now + seconds, slow, alarm)
 
         return timed
 
@@ -58,21 +58,19 @@ def _slow(target: str, seconds: float) -> Timeout:
     return Timeout("TIMEOUT", f"{target} did not answer within {seconds:g} s; what it did is not known")
 
 
-async def within(work: Awaitable[T], until: float, late: Callable[[], Timeout], bell: Bell | None = None) -> T:
+async def within(work: Awaitable[T], until: float, late: Callable[[], Timeout], alarm: Alarm | None = None) -> T:
     """The result of `work`, or the error that `late` makes once the loop's clock shows `until`. Neither timeout nor cancellation can be swallowed."""
-    ringing = bell or Bell(asyncio.get_running_loop())
-    place, task = ringing.add(until)
+    alarm = alarm or Alarm(asyncio.get_running_loop())
+    place, task = alarm.add(until)
     before = task.cancelling()
     try:
         return await work
     except TimeoutError as error:
-        if place not in ringing.open:
+        if place not in alarm.open:
             raise
         raise _own(error) from error
     finally:
-        passed = ringing.open.pop(place, None) is None
-        if bell is None:
-            ringing.stop()
+        passed = alarm.leave(place)
         if passed:
             task.uncancel()
         if task.cancelling() > before:
@@ -81,25 +79,27 @@ async def within(work: Awaitable[T], until: float, late: Callable[[], Timeout], 
             raise late()
 
 
-class Bell:
+class Alarm:
     """One timer of the loop for many limits: each task in `open` is cancelled, and taken out, when its time has come.
 
-    The timer is set for the limit that passes first, and set anew when it has rung. So a call that ends in time costs an entry in a
-    dict, as long as limits pass in the order in which they begin, which all of one length do.
+    The timer is set for the limit that passes first, and set anew when it has gone off. So a call that ends in time costs an entry in a
+    dict, as long as limits pass in the order in which they begin, which all of one length do. Where nobody is in it there is no
+    timer; one that is `held` keeps its timer until its holder stops it.
     """
 
-    __slots__ = ("_at", "_in_order", "_last", "_places", "_timer", "loop", "open")
+    __slots__ = ("_at", "_held", "_in_order", "_last", "_places", "_timer", "loop", "open")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, held: bool = False) -> None:
         self.loop = loop
         self.open: dict[int, tuple[float, asyncio.Task[Any]]] = {}
+        self._held = held
         self._places = 0
         self._in_order, self._last = True, -math.inf
         self._timer: asyncio.TimerHandle | None = None
         self._at = math.inf
 
     def add(self, until: float) -> tuple[int, asyncio.Task[Any]]:
-        """The place in `open` of this task, and the task: whoever is done takes himself out, or finds that the bell has rung for him."""
+        """The place in `open` of this task, and the task."""
         task = asyncio.current_task(self.loop)
         if task is None:
             raise RuntimeError("a time limit needs a task that it can cancel")
@@ -114,15 +114,23 @@ class Bell:
             self._set(until)
         return place, task
 
+    def leave(self, place: int) -> bool:
+        """Whoever is done takes himself out. True: the alarm has gone off for him."""
+        gone = self.open.pop(place, None) is None
+        if not self.open and not self._held:
+            self.stop()
+        return gone
+
     def stop(self) -> None:
-        """It rings for nobody."""
+        """It goes off for nobody, until somebody comes."""
         if self._timer is not None:
             self._timer.cancel()
+            self._at, self._timer = math.inf, None
 
     def _set(self, at: float) -> None:
-        self._at, self._timer = at, self.loop.call_at(at, self._ring)
+        self._at, self._timer = at, self.loop.call_at(at, self._go_off)
 
-    def _ring(self) -> None:
+    def _go_off(self) -> None:
         now, due, rest = max(self.loop.time(), self._at), [], math.inf
         for place, (until, _) in self.open.items():
             if until <= now:
@@ -143,29 +151,27 @@ class Bell:
 class Scope:
     """`with Scope(until)`: whatever is awaited inside is cancelled when the loop's clock shows `until`, and TimeoutError is raised.
 
-    What `asyncio.timeout_at` does, without its coroutines, and under a shared `bell` without a timer: four of them stand around
+    What `asyncio.timeout_at` does, without its coroutines, and under a shared `alarm` mostly without a timer: four of them stand around
     every step of every run. `passed`: the time was up. `cancelled`: somebody else has cancelled the task meanwhile.
     """
 
-    __slots__ = ("_before", "_bell", "_place", "_ringing", "_task", "_until", "passed")
+    __slots__ = ("_alarm", "_before", "_place", "_task", "_until", "passed")
 
-    def __init__(self, until: float, bell: Bell | None = None) -> None:
+    def __init__(self, until: float, alarm: Alarm | None = None) -> None:
         self._until = until
-        self._bell = bell
+        self._alarm = alarm
         self.passed = False
 
     def __enter__(self) -> Self:
-        self._ringing = self._bell or Bell(asyncio.get_running_loop())
-        self._place, self._task = self._ringing.add(self._until)
+        alarm = self._alarm = self._alarm or Alarm(asyncio.get_running_loop())
+        self._place, self._task = alarm.add(self._until)
         self._before = self._task.cancelling()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.passed = self._ringing.open.pop(self._place, None) is None
-        if self._bell is None:
-            self._ringing.stop()
+        self.passed = self._alarm is not None and self._alarm.leave(self._place)
         if self.passed and self._task.uncancel() <= self._before and kind is asyncio.CancelledError:
             raise TimeoutError from error
 

@@ -53,7 +53,7 @@ async def test_what_another_wrote_while_the_wire_was_cut_is_a_conflict(postgres_
 
 
 async def test_a_server_that_stays_away_fails_the_append_within_patience(postgres_url: str) -> None:
-    async with Wire(postgres_url) as wire, PostgresStore(wire.url, patience=0.2) as store:
+    async with Wire(postgres_url) as wire, PostgresStore(wire.url, patience=1.0) as store:
         await store.append("r", 0, [STARTED], at=1.0)
         wire.cut("request", "model_turn")
         wire.down = True
