@@ -197,7 +197,9 @@ def test_many_small_events_take_linear_time(name: str, line: str) -> None:
         return time.process_time() - started
 
     seconds(100)
-    many = min(seconds(40_000) for _ in range(3))  # the collector of garbage looks through all that other tests have left
+    many = min(
+        seconds(40_000) for _ in range(3)
+    )  # the collector of garbage looks through all that other tests have left
     assert many < 40 * max(seconds(4_000), 0.002)
 
 
