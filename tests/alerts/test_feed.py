@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -30,7 +30,7 @@ class Counted:
     def __init__(self) -> None:
         self.entries: Counter[tuple[str, int]] = Counter()
 
-    def __call__(self, before: Run, entry: Entry) -> tuple[Sample, ...]:
+    def __call__(self, before: Run, entry: Entry) -> Sequence[Sample]:
         self.entries[(entry.run_id, entry.seq)] += 1
         return measure(before, entry)
 
