@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, disable_creat
 from prometheus_client.exposition import choose_encoder
 
 from orchestrator.core.events import Decision, Entry, ModelTurn, Observation, RunEnded
-from orchestrator.core.measure import SERIES, Series, measure
+from orchestrator.core.measure import SERIES, Before, Series, measure
 from orchestrator.core.run import Run
 from orchestrator.core.spec import ToolSpec
 from orchestrator.metrics.cells import LONGEST_EXEMPLAR, Cells, Seen, Spread
@@ -74,7 +74,7 @@ class Metrics:
         self.registry.register(self._cells)
         self._found: dict[tuple[str, ...], tuple[Callable[[float, Seen | None], None], bool, bool]] = {}
         self._append = self._cells.cell(APPEND, {})
-        self._pending: deque[tuple[Run, Entry]] = deque()
+        self._pending: deque[tuple[Before, Entry]] = deque()
         self._settling = threading.Lock()
         self.incidents = Incidents(self.registry)
         self._worst = Worst(clock)
@@ -92,11 +92,10 @@ class Metrics:
         event = entry.event
         kind = type(event)
         if kind is not Decision and not (isinstance(event, Observation) and event.id in run.waiting):
-            self._append.add(
-                max(0.0, self._clock() - entry.at)
-            )  # what people and callbacks wrote was not appended here
+            waited = self._clock() - entry.at  # what people and callbacks wrote was not appended here
+            self._append.add(max(0.0, waited))
         if kind in MEASURED:
-            self._pending.append((run, entry))
+            self._pending.append((Before(run.start, run.steps, run.turn), entry))
             if len(self._pending) >= TOGETHER or (kind is RunEnded and len(run.steps) > LONG):
                 self.settle(wait=False)
 
@@ -114,10 +113,10 @@ class Metrics:
         finally:
             self._settling.release()
 
-    def _count(self, run: Run, entry: Entry) -> None:
+    def _count(self, run: Run | Before, entry: Entry) -> None:
         seen: Seen | None = None
-        if len(run.run_id) <= LONGEST_EXEMPLAR:
-            seen = run.run_id, run.start.labels, entry.at
+        if len(entry.run_id) <= LONGEST_EXEMPLAR:
+            seen = entry.run_id, run.start.labels, entry.at
         trouble, known = 0.0, self._found
         for series, labels, value in measure(run, entry):
             key = (series, *labels.values())  # the labels of a series stand in one order
@@ -130,7 +129,8 @@ class Metrics:
                 trouble += trouble_of(series, labels, value)
         event = entry.event
         if trouble or isinstance(event, RunEnded):
-            self._worst.add(run, trouble, event if isinstance(event, RunEnded) else None, entry.at)
+            ended = event if isinstance(event, RunEnded) else None
+            self._worst.add(entry.run_id, run.start.agent.name, trouble, ended, entry.at)
 
     def seconds_of(self, tool: str) -> tuple[int, float]:
         """How many calls of a tool were measured, and the seconds within which nearly all (SHARE) of them ended."""

@@ -15,7 +15,6 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from orchestrator.core.events import Outcome, RunEnded
-from orchestrator.core.run import Run
 
 TEN: Final = 10
 HOUR: Final = 3600.0
@@ -51,17 +50,17 @@ class Worst(Collector):
         self._ended: list[_Bad] = []
         self._lock = threading.Lock()
 
-    def add(self, run: Run, trouble: float, ended: RunEnded | None, at: float) -> None:
+    def add(self, run_id: str, agent: str, trouble: float, ended: RunEnded | None, at: float) -> None:
         """Count the trouble that an entry told of; when the run has `ended`, it is ranked."""
         if ended is None:
             if trouble:
-                self._open[run.run_id] = self._open.pop(run.run_id, 0.0) + trouble
+                self._open[run_id] = self._open.pop(run_id, 0.0) + trouble
                 if len(self._open) > OPEN:
                     self._open.popitem(last=False)
             return
-        trouble += self._open.pop(run.run_id, 0.0) + (0.0 if ended.outcome in GOOD else _FAILED)
+        trouble += self._open.pop(run_id, 0.0) + (0.0 if ended.outcome in GOOD else _FAILED)
         if trouble:
-            found = _Bad(trouble, at, run.run_id, run.start.agent.name, ended.outcome.value)
+            found = _Bad(trouble, at, run_id, agent, ended.outcome.value)
             with self._lock:
                 self._ended = sorted((*self._recent(), found), reverse=True)[:TEN]
 

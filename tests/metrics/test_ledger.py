@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from orchestrator.core.events import Action, Observation
 from orchestrator.core.measure import ToolName, TurnText, ledger, step_bloat
-from orchestrator.core.measure.ledger import Ledger
+from orchestrator.core.measure.look import Look
 from orchestrator.core.measure.tokens import stands_plainly
 from orchestrator.core.measure.values import shown_in
 from tests.health.case import turn
@@ -60,7 +60,7 @@ def bloats(turns: tuple[TurnText, ...], goal: str, tools: tuple[ToolName, ...]) 
 
 def closely(turns: tuple[TurnText, ...], goal: str, tools: tuple[ToolName, ...]) -> list[object]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Ledger, "_surely_shown", lambda *_: None)
+        patch.setattr(Look, "holds", lambda *_: None)
         patch.setattr(ledger, "Wanted", lambda _: None)
         return bloats(turns, goal, tools)
 

@@ -87,10 +87,16 @@ def spans(pairs: Iterable[tuple[int, int]]) -> Spans:
 
 
 class Text:
-    """A normalised text. Positions are those of `plain`."""
+    """A normalised text, without what it echoes of the goal. Positions are those of `plain`."""
 
-    def __init__(self, plain: str) -> None:
-        self.plain = plain
+    def __init__(self, normalised: str, goal: str = "") -> None:
+        self._normalised = normalised
+        self._goal = goal
+
+    @lazy
+    def plain(self) -> str:
+        """The text that is read. Echoes are looked for only when somebody does."""
+        return _without_echoes(self._normalised, self._goal) if self._goal else self._normalised
 
     @lazy
     def _clauses(self) -> list[int]:
@@ -119,10 +125,10 @@ class Text:
         return spans(match.span() for match in pattern.finditer(self.plain) if not (skip and match["skip"] is not None))
 
     def holds(self, hints: Iterable[str]) -> bool:
-        """Does one of them stand anywhere?"""
-        plain = self.plain
+        """Does one of them stand anywhere, be it in an echo?"""
+        normalised = self._normalised
         for hint in hints:  # noqa: SIM110  a generator takes twice as long, on the path of every turn
-            if hint in plain:
+            if hint in normalised:
                 return True
         return False
 
@@ -160,7 +166,7 @@ def read(text: str, goal: str = "") -> Text:
         return Text("")
     if "\\" in text:
         text = _ESCAPE.sub(r"\1", text)
-    return Text(_without_echoes(normalise(text if text.isascii() else text.translate(_WIDE)), goal))
+    return Text(normalise(text if text.isascii() else text.translate(_WIDE)), goal)
 
 
 @lru_cache(maxsize=1024)

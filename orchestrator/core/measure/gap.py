@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from orchestrator.core.events import Action, Observation
 from orchestrator.core.measure.clauses import Text, read, says_something
-from orchestrator.core.measure.mentions import Kind, Mention, mentions
-from orchestrator.core.measure.names import Names, ToolName, names
+from orchestrator.core.measure.mentions import Mentions
+from orchestrator.core.measure.names import Names, Place, ToolName, names
 from orchestrator.core.quick import quick
 
 
@@ -72,18 +73,19 @@ def of_calls(
     if not called <= known.registered:
         strangers = dict.fromkeys(action.tool for action in actions if action.tool not in known.registered)
         known = names((*known.tools, *map(ToolName, strangers)))
-    said = mentions(read(thought, goal), known) or (mentions(read(reasoning, goal), known) if reasoning else ())
-    others = bool(said) and any(mention.kind is Kind.PLAIN and mention.tool not in called for mention in said)
-    return tuple([ThoughtAction(action.tool, _said(action.tool, said, others=others)) for action in actions])
+    said = Mentions(read(thought, goal), known)
+    if reasoning and not said.places:
+        said = Mentions(read(reasoning, goal), known)
+    return tuple([ThoughtAction(action.tool, _said(action.tool, said, called)) for action in actions])
 
 
-def _said(tool: str, said: tuple[Mention, ...], *, others: bool) -> Said:
-    if not said:
+def _said(tool: str, said: Mentions, called: AbstractSet[str]) -> Said:
+    if not said.places:
         return Said.UNSTATED
-    kinds = {mention.kind for mention in said if mention.tool == tool}
-    if kinds & {Kind.PLAIN, Kind.LATER}:
+    meant = said.meant(tool)
+    if meant:
         return Said.MATCH
-    return Said.GAP if others or kinds else Said.UNSTATED
+    return Said.GAP if meant is False or any(name not in called for name, _, _ in said.plain) else Said.UNSTATED
 
 
 _W: Final = "(?<![a-z0-9_])"
@@ -118,11 +120,11 @@ def _announced(turn: TurnText, known: Names, goal: str) -> str | None:
     if turn.final is None and not says_something(written):
         written = turn.reasoning
     text = read(written or "", goal)
-    plain = [mention for mention in mentions(text, known) if mention.kind is Kind.PLAIN]
+    plain = Mentions(text, known).plain
     if not plain:
         return None
     announcements = _Announcements(text)
-    return next((mention.tool for mention in plain if announcements.hold(mention)), None)
+    return next((place[0] for place in plain if announcements.hold(place)), None)
 
 
 class _Announcements:
@@ -133,26 +135,25 @@ class _Announcements:
         self.cues, self.abilities, self.offers = (text.find(each) for each in (_CUE, _ABILITY, _OFFER))
         self.done_before, self.done_after = text.find(_DONE_BEFORE), text.find(_DONE_AFTER)
 
-    def hold(self, mention: Mention) -> bool:
-        """Is this mention announced, to happen now, by the model itself?"""
-        low, high = self.text.clause(mention.start)
-        said = self.cues.last(low, mention.start)
-        if said is None and not self._leads(mention, low):
+    def hold(self, place: Place) -> bool:
+        """Is what is mentioned here announced, to happen now, by the model itself?"""
+        _, start, end = place
+        low, high = self.text.clause(start)
+        said = self.cues.last(low, start)
+        if said is None and not self._leads(start, end, low):
             return False
-        first, last = self.text.sentence(mention.start)
+        first, last = self.text.sentence(start)
         if self.offers.within(first, last) or self.abilities.within(*((low, high) if said else (first, last))):
             return False
         cue = said[0] if said else low
-        return not (self.done_before.within(cue, mention.start) or self.done_after.within(mention.end, high))
+        return not (self.done_before.within(cue, start) or self.done_after.within(end, high))
 
-    def _leads(self, mention: Mention, low: int) -> bool:
+    def _leads(self, start: int, end: int, low: int) -> bool:
         """Does a call verb, or the name with its bracket, open the clause, or stand directly before the name, or Next, before it?"""
         plain = self.text.plain
-        if _LEADING_CALL.match(plain, low, mention.start) or _DIRECT.search(
-            plain, max(low, mention.start - 10), mention.start
-        ):
+        if _LEADING_CALL.match(plain, low, start) or _DIRECT.search(plain, max(low, start - 10), start):
             return True
-        if plain.startswith("(", mention.end) and _LEAD.fullmatch(plain, low, mention.start):
+        if plain.startswith("(", end) and _LEAD.fullmatch(plain, low, start):
             return True
         before, _ = self.text.clause(low - 1) if low else (0, 0)
         return low - before < 20 and _NEXT.fullmatch(plain, before, low) is not None

@@ -51,7 +51,7 @@ class Ledger:
         self._story = story
         self._sources = story.sources
         self._all_words = all_words
-        self._order = sorted(range(len(self._sources)), key=lambda index: self._sources[index].status != "success")
+        self._order = _successes_first(story.sources)
         self._asked: dict[int, Asked] = {}
         self._looked_for: dict[str, int | None] = {}
         self._reads: dict[int, tuple[set[Key], set[Decimal]]] = {}
@@ -83,7 +83,7 @@ class Ledger:
         if not self._all_words and len(self._looked_for) + len(keys) <= _MANY:
             spelt = [key for key in keys if isinstance(key, str) and key[:2] in _SPELT]
             if len(spelt) == len(keys):
-                return frozenset([owner for key in spelt if (owner := self._look_for(key)) is not None])
+                return frozenset([owner for owner in map(self._look_for, spelt) if owner is not None])
         return self._read_for(keys)
 
     def _read_for(self, keys: frozenset[Key]) -> frozenset[int]:
@@ -106,19 +106,20 @@ class Ledger:
 
     def _first(self, key: str) -> int | None:
         """The first Observation that shows a key which neither the goal nor its Action's input holds."""
-        word, flattened = key[2:], flat(key[2:])
+        word = key[2:]
+        order = self._order if stands_out(word) else self._with_capitals
+        if not order:
+            return None
+        flattened = flat(word)
         given = self._goal_look.holds(word, flattened)
         if key in self._goal if given is None else given:
             return None
-        for index in self._order if stands_out(word) else self._with_capitals:
-            shown = self._surely_shown(index, word, flattened)
+        looks = self._looks
+        for index in order:
+            shown = looks[index].holds(word, flattened)
             if shown is not False and key not in self._given(index)[0] and (shown or key in self._read(index)[0]):
                 return index
         return None
-
-    def _surely_shown(self, index: int, word: str, flattened: str) -> bool | None:
-        """Does a look tell whether the Observation shows this word? None: it must be read closely."""
-        return self._looks[index].holds(word, flattened)
 
     @lazy
     def _looks(self) -> list[Look]:
@@ -218,3 +219,11 @@ class Ledger:
             for owner in owners
             if self._sources[owner].turn < turn
         )
+
+
+def _successes_first(sources: Sequence[Source]) -> Sequence[int]:
+    """Their indexes, in the order in which they claim a value."""
+    failed = [index for index, source in enumerate(sources) if source.status != "success"]
+    if not failed:
+        return range(len(sources))
+    return [*(index for index, source in enumerate(sources) if source.status == "success"), *failed]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from orchestrator.core.clean import EMPTY, END
 from orchestrator.core.events import (
@@ -19,6 +19,7 @@ from orchestrator.core.events import (
     ModelTurn,
     Observation,
     RunEnded,
+    RunStarted,
 )
 from orchestrator.core.events import Final as FinalAnswer
 from orchestrator.core.guard import REPEATED_ACTION
@@ -52,7 +53,15 @@ _UNFLAGGED: Final = frozenset(
 """Turns that were read well and hold no call: what they announce is a narrated call."""
 
 
-def measure(run: Run, entry: Entry) -> Sequence[Sample]:
+class Before(NamedTuple):
+    """What an entry is measured by, of the run before it. It can stand for that run, and is cheap to keep."""
+
+    start: RunStarted
+    steps: tuple[Step, ...] = ()
+    turn: ModelTurn | None = None
+
+
+def measure(run: Run | Before, entry: Entry) -> Sequence[Sample]:
     """The samples of an entry, given the run before it."""
     match entry.event:
         case ModelTurn() as turn:
@@ -80,7 +89,7 @@ def turn_text(turn: ModelTurn, observations: tuple[Observation, ...] = ()) -> Tu
     )
 
 
-def bloat(run: Run) -> BloatSample | None:
+def bloat(run: Run | Before) -> BloatSample | None:
     """The step bloat of a run that is about to end, or has: None without a Final, or when nothing is seen to be used."""
     if run.turn is None or not isinstance(run.turn.intent, FinalAnswer):
         return None
@@ -96,11 +105,13 @@ def rests_on(run: Run) -> frozenset[str]:
     return evidence(_story(run, run.turn.intent))
 
 
-def _story(run: Run, final: FinalAnswer) -> Story:
+def _story(run: Run | Before, final: FinalAnswer) -> Story:
     sources: list[Source] = []
     for number, step in enumerate(run.steps, 1):
         intent = step.turn.intent
-        made = {action.id: action for action in intent.actions} if isinstance(intent, Actions) else {}
+        if not isinstance(intent, Actions):
+            continue
+        made = {action.id: action for action in intent.actions}
         sources += [
             Source(number, made[each.id], each.id, each.status, unframed(each.content))
             for each in step.observations
@@ -109,7 +120,7 @@ def _story(run: Run, final: FinalAnswer) -> Story:
     return Story(run.start.goal, final.answer, sources, len(run.steps) + 1, lambda: list(_written(run)))
 
 
-def _written(run: Run) -> Iterator[str]:
+def _written(run: Run | Before) -> Iterator[str]:
     for step in run.steps:
         yield turn_text(step.turn).written
     if run.turn is not None:
@@ -134,7 +145,7 @@ def unframed(content: str) -> str:
     """What the tool returned: without the host's frame."""
     if content.startswith(_CALM) and content.endswith(_TAIL):
         content = content[len(_CALM) : max(len(_CALM), len(content) - len(_TAIL))]
-        return content.replace(EMPTY, "") if EMPTY in content else content
+        return "" if content == EMPTY else content
     if head := _HEAD.match(content):
         content = content[head.end() :]
     if (body := content.rstrip()).endswith(END):
@@ -146,7 +157,7 @@ def _code(code: str | None) -> str:
     return code if code in CODES else OTHER
 
 
-def _turn(run: Run, turn: ModelTurn) -> list[Sample]:
+def _turn(run: Run | Before, turn: ModelTurn) -> list[Sample]:
     of = lens(run.start)
     labels = of.turn(turn.model)
     found = [labels.one, Sample("orchestrator_model_seconds", labels.pair, turn.seconds)]
@@ -187,7 +198,7 @@ def _failed(step: Step) -> tuple[str, ...]:
     return tuple([each.id for each in step.observations if each.status == "error"])
 
 
-def _noticed(run: Run, turn: ModelTurn, labels: TurnLabels) -> Iterator[Sample]:
+def _noticed(run: Run | Before, turn: ModelTurn, labels: TurnLabels) -> Iterator[Sample]:
     """What this turn makes of the errors of the step before it."""
     before, start = run.steps[-1], run.start
     said = turn_text(before.turn, before.observations)
@@ -209,7 +220,7 @@ def _corrections(before: Step, turn: ModelTurn) -> int:
     )
 
 
-def _observation(run: Run, observation: Observation) -> list[Sample]:
+def _observation(run: Run | Before, observation: Observation) -> list[Sample]:
     of = lens(run.start)
     label = of.tool_label(observation.tool)
     found = [Sample("orchestrator_tool_seconds", label, observation.seconds)]
@@ -224,7 +235,7 @@ def _observation(run: Run, observation: Observation) -> list[Sample]:
     return found
 
 
-def _ended(run: Run, ended: RunEnded) -> Iterator[Sample]:
+def _ended(run: Run | Before, ended: RunEnded) -> Iterator[Sample]:
     of = lens(run.start)
     agent = of.agent
     outcome = {**agent, "outcome": ended.outcome.value}
@@ -241,7 +252,7 @@ def _ended(run: Run, ended: RunEnded) -> Iterator[Sample]:
             yield _anomaly(run, DECLARED_TOO_HIGH)
 
 
-def _anomaly(run: Run, kind: str) -> Sample:
+def _anomaly(run: Run | Before, kind: str) -> Sample:
     turn = run.turn or (run.steps[-1].turn if run.steps else None)
     of = lens(run.start)
     labels = {**of.agent, "model": of.model(turn.model) if turn else OTHER, "kind": kind}

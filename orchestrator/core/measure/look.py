@@ -17,7 +17,7 @@ class Look:
     __slots__ = ("_escaped", "_flat", "_folded", "_text")
 
     def __init__(self, content: str) -> None:
-        self._text = nfkc(content)
+        self._text = content if content.isascii() else nfkc(content)
         self._folded = self._text.casefold()
         self._flat = flat(self._folded)
         self._escaped = "\\" in content and content.lstrip()[:1] in ("{", "[")
@@ -26,7 +26,9 @@ class Look:
         """Does this word, or CJK run, stand there as a token? None: that must be read. It is told in its `flat` form too."""
         if self._escaped:
             return None
-        return (stands_plainly(word, self._folded) or None) if flattened in self._flat else False
+        if flattened not in self._flat:
+            return False
+        return stands_plainly(word, self._folded) or None
 
     @property
     def inner_capitals(self) -> bool:

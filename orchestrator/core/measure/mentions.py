@@ -1,4 +1,4 @@
-"""Mentions of tools in a text: which tool, and whether it is meant now, later or not at all.
+"""Mentions of tools in a text: which tool, and whether it is meant now, later or not at all. Negated wins over later.
 
 Every sign (a negation, a "then", a fall-back) is looked up by position in lists made by one pass over the text, so the cost is
 linear however the text is made.
@@ -8,29 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 from orchestrator.core.measure.clauses import CJK, Spans, Text, lazy, spans
-from orchestrator.core.measure.names import Names
-
-
-class Kind(StrEnum):
-    """How a mention is meant."""
-
-    PLAIN = "plain"
-    LATER = "later"
-    NEGATED = "negated"
-
-
-class Mention(NamedTuple):
-    """One mention of a tool, by position in the normalised text."""
-
-    tool: str
-    start: int
-    end: int
-    kind: Kind
-
+from orchestrator.core.measure.names import Names, Place
 
 _W: Final = "(?<![a-z0-9_])"  # a word of Latin letters starts here; \b would take CJK characters for letters
 _E: Final = "(?![a-z0-9_])"
@@ -78,11 +59,27 @@ _SAID_TOOL: Final = re.compile(f"[(\\[]|{_SHUT} ?(?:(?:tool|api|function){_E}|å·
 _TICKS: Final = re.compile("`+")
 
 
-class Signs:
-    """What stands around a mention, in one text."""
+class Mentions:
+    """The mentions of these tools in one text: the places where they are named, in its order, and how those are meant."""
 
-    def __init__(self, text: Text) -> None:
+    def __init__(self, text: Text, tools: Names) -> None:
         self.text = text
+        self.places = tools.find(text, self._of_a_tool)
+
+    def meant(self, tool: str) -> bool | None:
+        """Is this tool meant anywhere, now or later? None: it is not mentioned at all."""
+        found = None
+        for place in self.places:
+            if place[0] == tool:
+                if not self._negated(place):
+                    return True
+                found = False
+        return found
+
+    @lazy
+    def plain(self) -> tuple[Place, ...]:
+        """The places where a tool is meant now."""
+        return tuple([place for place in self.places if not self._negated(place) and not self._is_later(place)])
 
     @lazy
     def _negations(self) -> Spans:
@@ -112,14 +109,17 @@ class Signs:
     def _ticks(self) -> Spans:
         return spans(_ticked(self.text.plain))
 
-    def kind(self, start: int, end: int) -> Kind:
-        """Plain, later or negated: negated wins."""
+    def _negated(self, place: Place) -> bool:
+        if not self._negations.starts and not self._needless.starts:
+            return False
+        _, start, end = place
         low, high = self.text.clause(start)
-        if self._negations.within(low, start) or self._needless.within(end, high):
-            return Kind.NEGATED
-        if self._later.within(low, start) or self._is_fallback(start):
-            return Kind.LATER
-        return Kind.PLAIN
+        return self._negations.within(low, start) or self._needless.within(end, high)
+
+    def _is_later(self, place: Place) -> bool:
+        _, start, _ = place
+        low, _ = self.text.clause(start)
+        return self._later.within(low, start) or self._is_fallback(start)
 
     def _is_fallback(self, start: int) -> bool:
         low, _ = self.text.sentence(start)
@@ -131,7 +131,7 @@ class Signs:
                 return True
         return False
 
-    def of_a_tool(self, start: int, end: int) -> bool:
+    def _of_a_tool(self, start: int, end: int) -> bool:
         """Does a sign say that this common word means the tool?"""
         plain = self.text.plain
         return (
@@ -169,12 +169,3 @@ def _ticked(plain: str) -> Iterator[tuple[int, int]]:
         else:
             yield opened.end(), run.start()
             opened = None
-
-
-def mentions(text: Text, tools: Names) -> tuple[Mention, ...]:
-    """The mentions of these tools in the text, in its order."""
-    if not text.plain:
-        return ()
-    signs = Signs(text)
-    places = tools.find(text, signs.of_a_tool)
-    return tuple([Mention(tool, start, end, signs.kind(start, end)) for tool, start, end in places]) if places else ()

@@ -80,8 +80,8 @@ class Names:
         self._heads = frozenset(each[0] for each in spellings)
         cjk = {each for each in spellings if _IS_CJK.search(_key(each))}
         self._patterns = (
-            *_pattern(f"{_BEFORE}{_NAMESPACE}?(?=(?P<name>", spellings - cjk, f"{_AFTER}))"),
-            *_pattern(f"(?=(?P<name>{_OPEN}", {each for each in cjk if len(_key(each)) > 1}, f"{_SHUT}))"),
+            *_pattern(f"{_BEFORE}{_NAMESPACE}?(?=(", spellings - cjk, f"{_AFTER}))"),
+            *_pattern(f"(?=({_OPEN}", {each for each in cjk if len(_key(each)) > 1}, f"{_SHUT}))"),
         )
 
     def find(self, text: Text, meant: Callable[[int, int], bool] | None = None) -> tuple[Place, ...]:
@@ -89,24 +89,27 @@ class Names:
         if not text.holds(self._heads):
             return ()
         plain = text.plain
-        found = [match.span("name") for pattern in self._patterns for match in islice(pattern.finditer(plain), _ENOUGH)]
-        if not found:
-            return ()
-        if len(found) > 1:
-            found.sort(key=lambda span: (span[0] - span[1], span[0]))
-        taken = bytearray(len(plain))
+        found = [match.span(1) for pattern in self._patterns for match in islice(pattern.finditer(plain), _ENOUGH)]
         places: list[Place] = []
         for start, end in found:
             key = plain[start:end]
             if key not in self._owners:
                 key = _key(_JOINT.split(key))
-            if taken[start] or taken[end - 1] or (meant and key in self._common and not meant(start, end)):
-                continue
+            if meant is None or key not in self._common or meant(start, end):
+                places.append((self._owners[key], start, end))
+        return tuple(places if len(places) <= 1 else _apart(places, len(plain)))
+
+
+def _apart(places: Iterable[Place], length: int) -> list[Place]:
+    """Those that overlap no longer one, by position."""
+    taken = bytearray(length)
+    apart: list[Place] = []
+    for place in sorted(places, key=lambda place: (place[1] - place[2], place[1])):
+        _, start, end = place
+        if not (taken[start] or taken[end - 1]):
             taken[start:end] = b"\1" * (end - start)
-            places.append((self._owners[key], start, end))
-        if len(places) > 1:
-            places.sort(key=lambda place: place[1])
-        return tuple(places)
+            apart.append(place)
+    return sorted(apart, key=lambda place: place[1])
 
 
 @lru_cache(maxsize=256)

@@ -111,6 +111,7 @@ def _is_distinctive(word: str) -> bool:
     return len(word) >= _LEAST_LETTERS and word.casefold() not in STOP_WORDS
 
 
+@lru_cache(maxsize=4096)
 def stands_out(word: str) -> bool:
     """Is this word, in small letters, a distinctive value wherever it stands? Others are only where they bear an inner capital."""
     return not word.isascii() or _is_distinctive(word)
