@@ -60,15 +60,14 @@ def thought_actions(turn: TurnText, tools: tuple[ToolName, ...], goal: str) -> t
 def verdicts(turn: TurnText, known: Names, goal: str) -> tuple[ThoughtAction, ...]:
     """`thought_actions` for tools whose names are compiled already."""
     if turn.actions:
-        return of_calls(turn.actions, turn.thought or "", turn.reasoning or "", known, goal)
+        results = of_calls(turn.actions, turn.thought or "", turn.reasoning or "", known, goal)
+        return tuple(ThoughtAction(action.tool, said) for action, said in zip(turn.actions, results, strict=True))
     announced = None if turn.flags else _announced(turn, known, goal)
     return (ThoughtAction(announced, Said.NARRATED),) if announced else ()
 
 
-def of_calls(
-    actions: tuple[Action, ...], thought: str, reasoning: str, known: Names, goal: str
-) -> tuple[ThoughtAction, ...]:
-    """The verdicts on the Actions of a turn, by its visible text if that mentions any tool, else by its reasoning."""
+def of_calls(actions: tuple[Action, ...], thought: str, reasoning: str, known: Names, goal: str) -> list[Said]:
+    """The verdict on each Action of a turn, by its visible text if that mentions any tool, else by its reasoning."""
     called = {action.tool for action in actions}
     if not called <= known.registered:
         strangers = dict.fromkeys(action.tool for action in actions if action.tool not in known.registered)
@@ -76,7 +75,7 @@ def of_calls(
     said = Mentions(read(thought, goal), known)
     if reasoning and not said.places:
         said = Mentions(read(reasoning, goal), known)
-    return tuple([ThoughtAction(action.tool, _said(action.tool, said, called)) for action in actions])
+    return [_said(action.tool, said, called) for action in actions]
 
 
 def _said(tool: str, said: Mentions, called: AbstractSet[str]) -> Said:

@@ -99,14 +99,12 @@ class Ledger:
         return frozenset(found)
 
     def _look_for(self, key: str) -> int | None:
-        """The owner of a key that is spelt in one way."""
+        """The owner of a key that is spelt in one way: the first that shows it, if neither the goal nor its Action's input holds it."""
         if key not in self._looked_for:
-            self._looked_for[key] = self._first(key)
+            self._looked_for[key] = self._first(key, key[2:])
         return self._looked_for[key]
 
-    def _first(self, key: str) -> int | None:
-        """The first Observation that shows a key which neither the goal nor its Action's input holds."""
-        word = key[2:]
+    def _first(self, key: str, word: str) -> int | None:
         order = self._order if stands_out(word) else self._with_capitals
         if not order:
             return None

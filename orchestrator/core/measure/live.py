@@ -25,7 +25,7 @@ from orchestrator.core.events import Final as FinalAnswer
 from orchestrator.core.guard import REPEATED_ACTION
 from orchestrator.core.measure.bloat import Basis, BloatSample, evidence, known, traced
 from orchestrator.core.measure.errors import error_observations
-from orchestrator.core.measure.gap import ThoughtAction, TurnText, of_calls, verdicts
+from orchestrator.core.measure.gap import Said, TurnText, of_calls, verdicts
 from orchestrator.core.measure.ledger import Source, Story
 from orchestrator.core.measure.lens import Lens, TurnLabels, lens
 from orchestrator.core.measure.series import CODES, OTHER, SANITISERS, Sample
@@ -106,17 +106,12 @@ def rests_on(run: Run) -> frozenset[str]:
 
 
 def _story(run: Run | Before, final: FinalAnswer) -> Story:
-    sources: list[Source] = []
-    for number, step in enumerate(run.steps, 1):
-        intent = step.turn.intent
-        if not isinstance(intent, Actions):
-            continue
-        made = {action.id: action for action in intent.actions}
-        sources += [
-            Source(number, made[each.id], each.id, each.status, unframed(each.content))
-            for each in step.observations
-            if each.id in made
-        ]
+    sources = [
+        Source(number, action, seen.id, seen.status, unframed(seen.content))
+        for number, step in enumerate(run.steps, 1)
+        if isinstance(step.turn.intent, Actions)
+        for action, seen in zip(step.turn.intent.actions, step.observations, strict=True)
+    ]
     return Story(run.start.goal, final.answer, sources, len(run.steps) + 1, lambda: list(_written(run)))
 
 
@@ -179,7 +174,7 @@ def _turn(run: Run | Before, turn: ModelTurn) -> list[Sample]:
         found += _retries(of, "model", turn.attempts)
     for anomaly in turn.anomalies:
         found.append(Sample("orchestrator_anomalies_total", {**labels.pair, "kind": anomaly.value}))
-    found += [labels.said[said.result] for said in _said(turn, of, run.start.goal)]
+    found += [labels.said[said] for said in _said(turn, of, run.start.goal)]
     for each in run.steps[-1].observations if run.steps else ():
         if each.status == "error":
             found += _noticed(run, turn, labels)
@@ -187,10 +182,10 @@ def _turn(run: Run | Before, turn: ModelTurn) -> list[Sample]:
     return found
 
 
-def _said(turn: ModelTurn, of: Lens, goal: str) -> tuple[ThoughtAction, ...]:
+def _said(turn: ModelTurn, of: Lens, goal: str) -> list[Said]:
     if isinstance(turn.intent, Actions):
         return of_calls(turn.intent.actions, turn.thought, turn.reasoning, of.known, goal)
-    return verdicts(turn_text(turn), of.known, goal)
+    return [each.result for each in verdicts(turn_text(turn), of.known, goal)]
 
 
 def _failed(step: Step) -> tuple[str, ...]:

@@ -38,7 +38,8 @@ class Look:
 
 def flat(text: str) -> str:
     """The text without what reading may take out of the middle of a token: signs and separators of digits."""
-    for mark in ("-", "\u2212", ","):
-        if mark in text:  # to find none is much cheaper than to replace none
-            text = text.replace(mark, "")
-    return text
+    if "-" in text:  # to find none is much cheaper than to replace none
+        text = text.replace("-", "")
+    if "," in text:
+        text = text.replace(",", "")
+    return text if text.isascii() else text.replace("\u2212", "")
