@@ -1,7 +1,8 @@
 """python -m tests.bench [loops] [postgres] [workers]: each measurement in a process of its own, the mock in another; prints ratios of one run.
 
 What is compared with 200 runs at once shares a process and takes turns in short rounds: a machine's slow minutes are much longer than
-a round, so they are the same for both sides of each round's ratio. The ratio that is told is the median.
+a round, so they are the same for both sides of each round's ratio. The order is another one in each round, for a loop leaves caches and
+garbage to the one after it. The ratio that is told is the median.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import resource
 import statistics
 import subprocess
@@ -38,7 +40,7 @@ PHASES = {
 
 TIMES = 3
 """How often each loop is measured that has a process of its own."""
-ROUNDS = 20
+ROUNDS = 40
 """Rounds of each loop that shares a process with others, besides one to warm up."""
 Loop = Callable[[int], Awaitable[str]]
 
@@ -120,7 +122,7 @@ async def side_by_side(phase: str, url: str, *loops: str) -> dict[str, float]:
             for loop in loops
         }
         for turn in range(ROUNDS + 1):
-            for loop in loops if turn % 2 else reversed(loops):
+            for loop in random.Random(turn).sample(loops, len(loops)):
                 marks.clear()
                 cpu = time.process_time()
                 answers = await asyncio.gather(*(ones[loop](turn * at_once + index) for index in range(at_once)))
