@@ -30,3 +30,22 @@ async def test_an_endpoint_that_was_closed_sends_nothing() -> None:
         await endpoint.close()
         with pytest.raises(RuntimeError, match="closed"):
             await endpoint.post(ASK)
+
+
+async def test_a_host_goes_through_the_environments_proxy_unless_it_is_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    proxied: list[bytes] = []
+    async with serving(answering(plain(b"{}"), proxied)) as proxy, serving(answering(plain(b"{}"))) as url:
+        monkeypatch.setenv("http_proxy", proxy.removesuffix("/v1"))
+        for base in ("http://models.invalid/v1", "http://127.models.invalid/v1", "http://localhost.invalid/v1", url):
+            async with Endpoint(base) as endpoint:
+                await endpoint.post(ASK)
+    hosts = [request.partition(b"/chat")[0] for request in proxied]
+    assert hosts == [
+        b"POST http://models.invalid/v1",
+        b"POST http://127.models.invalid/v1",
+        b"POST http://localhost.invalid/v1",
+    ]

@@ -12,7 +12,8 @@ import aiohttp
 import httpx
 from yarl import URL
 
-_LOOPBACK = ("localhost", "127.", "::1")
+from orchestrator.egress.address import is_loopback
+
 _PIECE = 512 * 1024
 
 
@@ -98,7 +99,7 @@ def _shared_context() -> ssl.SSLContext:
 def _proxy(url: URL) -> tuple[URL | None, aiohttp.BasicAuth | None]:
     """The environment's proxy for this URL, and who we are to it."""
     host = url.host or ""
-    found = None if host.startswith(_LOOPBACK) or proxy_bypass(host) else getproxies().get(url.scheme)
+    found = None if is_loopback(host) or proxy_bypass(host) else getproxies().get(url.scheme)
     if not found:
         return None, None
     proxy = URL(found)

@@ -152,15 +152,14 @@ class Scope:
     """`with Scope(until)`: whatever is awaited inside is cancelled when the loop's clock shows `until`, and TimeoutError is raised.
 
     What `asyncio.timeout_at` does, without its coroutines, and under a shared `alarm` mostly without a timer: four of them stand around
-    every step of every run. `passed`: the time was up. `cancelled`: somebody else has cancelled the task meanwhile.
+    every step of every run. Who cancels from outside is told apart, and wins.
     """
 
-    __slots__ = ("_alarm", "_before", "_place", "_task", "_until", "passed")
+    __slots__ = ("_alarm", "_before", "_place", "_task", "_until")
 
     def __init__(self, until: float, alarm: Alarm | None = None) -> None:
         self._until = until
         self._alarm = alarm
-        self.passed = False
 
     def __enter__(self) -> Self:
         alarm = self._alarm = self._alarm or Alarm(asyncio.get_running_loop())
@@ -171,14 +170,9 @@ class Scope:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.passed = self._alarm is not None and self._alarm.leave(self._place)
-        if self.passed and self._task.uncancel() <= self._before and kind is asyncio.CancelledError:
+        passed = self._alarm is not None and self._alarm.leave(self._place)
+        if passed and self._task.uncancel() <= self._before and kind is asyncio.CancelledError:
             raise TimeoutError from error
-
-    @property
-    def cancelled(self) -> bool:
-        """Has somebody else asked this task to stop since the beginning?"""
-        return self._task.cancelling() > self._before
 
 
 def _own(error: TimeoutError) -> Timeout:

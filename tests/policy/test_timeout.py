@@ -103,10 +103,9 @@ async def test_a_callees_own_timeout_has_the_same_name() -> None:
 
 
 async def test_a_limit_leaves_alone_what_ends_in_time_and_who_cancels_from_outside() -> None:
-    with Scope(now() + 5) as scope:
+    with Scope(now() + 5):
         await asyncio.sleep(4)
     await asyncio.sleep(60)
-    assert (scope.passed, scope.cancelled) == (False, False)
 
     async def limited() -> None:
         with Scope(now() + 5):
@@ -123,10 +122,10 @@ async def test_a_limit_leaves_alone_what_ends_in_time_and_who_cancels_from_outsi
 
 
 async def test_of_two_limits_the_nearer_one_is_the_one_that_passed() -> None:
-    with Scope(now() + 9) as outer:
+    with Scope(now() + 9):
         with pytest.raises(TimeoutError), Scope(now() + 3):
             await asyncio.sleep(60)
-        assert (outer.passed, now()) == (False, 3)
+        assert now() == 3
 
 
 async def test_a_timeout_of_nothing_is_a_mistake_in_the_settings() -> None:
