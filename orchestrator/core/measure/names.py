@@ -37,10 +37,14 @@ _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _JOINT: Final = re.compile(r"[\s_-]+")
 _SEPARATOR: Final = "[_ -]?"
 _NAMESPACE: Final = r"(?:(?:functions?|tools?|default_api)[.:/]|mcp__[a-z0-9-]{1,64}?__|mcp\.[a-z0-9-]{1,64}\.)"
+_NAMESPACES: Final = ("function", "tool", "default_api", "mcp")
+_NAMESPACED: Final = re.compile(r"[ftdm](?:(?:unctions?|ools?|efault_api)[.:/]|cp[_.])")
 _MCP: Final = re.compile(r"^mcp__[A-Za-z0-9-]{1,64}?__(?=.)")
 _BEFORE: Final = r"(?<![a-z0-9_/])(?<![a-z0-9_][.-])"
 _AFTER: Final = r"(?![a-z0-9_]|[-./][a-z0-9_])"
-_OPEN: Final = r"(?:(?<![a-z0-9_])(?=[a-z0-9_])|(?![a-z0-9_]))"
+_BEGUN: Final = r"(?<![a-z0-9_/].)(?<![a-z0-9_][.-].)"
+"""_BEFORE, behind the first character of a name: a pattern that begins with characters is looked for four times as quickly."""
+_OPEN: Final = "(?<![a-z0-9_][a-z0-9_])"
 _SHUT: Final = r"(?:(?<![a-z0-9_])|(?![a-z0-9_]))"
 _IS_CJK: Final = re.compile(f"[{CJK}]")
 
@@ -79,19 +83,22 @@ class Names:
         }
         self._heads = frozenset(each[0] for each in spellings)
         cjk = {each for each in spellings if _IS_CJK.search(_key(each))}
-        self._patterns = (
-            *_pattern(f"{_BEFORE}{_NAMESPACE}?(?=(", spellings - cjk, f"{_AFTER}))"),
-            *_pattern(f"(?=({_OPEN}", {each for each in cjk if len(_key(each)) > 1}, f"{_SHUT}))"),
-        )
+        latin, cjk = spellings - cjk, {each for each in cjk if len(_key(each)) > 1}
+        inside = _pattern("", _OPEN, cjk, _SHUT)
+        self._plain = (*_pattern("", _BEGUN, latin, _AFTER), *inside)
+        self._namespaced = (*_pattern(f"{_BEFORE}{_NAMESPACE}?", "", latin, _AFTER), *inside)
 
     def find(self, text: Text, meant: Callable[[int, int], bool] | None = None) -> tuple[Place, ...]:
         """Where the tools are named, the longest name first come. `meant` says whether a common word means the tool (default: yes)."""
         if not text.holds(self._heads):
             return ()
         plain = text.plain
-        found = [match.span(1) for pattern in self._patterns for match in islice(pattern.finditer(plain), _ENOUGH)]
+        namespaced = text.holds(_NAMESPACES) and _NAMESPACED.search(plain)
+        patterns = self._namespaced if namespaced else self._plain
+        found = [match for pattern in patterns for match in islice(pattern.finditer(plain), _ENOUGH)]
         places: list[Place] = []
-        for start, end in found:
+        for match in found:
+            start, end = match.end() - 1, match.end(1)
             key = plain[start:end]
             if key not in self._owners:
                 key = _key(_JOINT.split(key))
@@ -131,8 +138,11 @@ class _Trie(dict[str, "_Trie"]):
         return "" if not tails else f"(?:{body})?" if "" in self else body
 
 
-def _pattern(head: str, spellings: Iterable[tuple[str, ...]], tail: str) -> tuple[re.Pattern[str], ...]:
-    """One pattern of all names, that gives the longest at each position and consumes none."""
+def _pattern(before: str, begun: str, spellings: Iterable[tuple[str, ...]], after: str) -> tuple[re.Pattern[str], ...]:
+    """One pattern of all names, that gives the longest at each position: it ends with a name's first character, group 1 with its last.
+
+    `begun` is what must be true behind that first character.
+    """
     root = _Trie()
     for each in spellings:
         node = root
@@ -140,4 +150,5 @@ def _pattern(head: str, spellings: Iterable[tuple[str, ...]], tail: str) -> tupl
             for token in (*([_SEPARATOR] if index else []), *map(re.escape, part)):
                 node = node.setdefault(token, _Trie())
         node.setdefault("", _Trie())
-    return (re.compile(f"{head}(?:{root.pattern()}){tail}"),) if root else ()
+    rest = "|".join(f"(?<={first}){tail.pattern()}" for first, tail in root.items())
+    return (re.compile(f"{before}[{''.join(root)}]{begun}(?=((?:{rest}){after}))"),) if root else ()
