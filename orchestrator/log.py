@@ -2,6 +2,9 @@
 
 An observer of the event stream, so a line is written only for what is durable. Configured secrets are masked wherever they
 stand. Texts of the conversation (goals, thoughts, inputs, contents) are not logged: they are in the Trace, under the run id.
+
+What a tool logs through structlog bears the run and step it runs for; what libraries log through `logging` goes the same way. Of what
+each step says no more than BURST lines a second of one kind are written; the next line of that kind says how many were left out.
 """
 
 from __future__ import annotations
@@ -10,8 +13,9 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Mapping, MutableMapping
-from typing import Any, Literal, TextIO
+import time
+from collections.abc import Callable, Mapping, MutableMapping
+from typing import Any, Final, Literal, TextIO
 
 import orjson
 import structlog
@@ -32,11 +36,17 @@ from orchestrator.core.events import (
     Waiting,
 )
 from orchestrator.core.run import Run
+from orchestrator.errors import OrchestratorError
+from orchestrator.tool.context import context
 from orchestrator.traceparent import trace_id
 
 Format = Literal["console", "json", "auto"]
 SHORTEST = 6
 """Characters of the shortest text in which a secret could stand."""
+BURST: Final = 100
+"""Lines a second of one kind and level; kinds are those of NOISY. All of it is in the Traces, so nothing is lost."""
+NOISY: Final = frozenset({ModelTurn, ActionStarted, Observation})
+"""Events that each step has."""
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _FINE = frozenset({Outcome.ANSWERED, Outcome.GAVE_UP, Outcome.CANCELLED})
@@ -53,6 +63,46 @@ class _Output:
 _output = _Output()
 
 
+class _Sampler:
+    """Counts the lines of each kind in this second. `clock` gives seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._second = 0
+        self._written: dict[tuple[type, int], int] = {}
+        self._left_out: dict[tuple[type, int], int] = {}
+
+    def take(self, kind: type, level: int) -> int | None:
+        """How many lines of this kind were left out before this one; None: this one is left out too."""
+        key, second = (kind, level), int(self._clock())
+        if second != self._second:
+            self._second = second
+            self._written.clear()
+        written = self._written.get(key, 0)
+        if written >= BURST:
+            self._left_out[key] = self._left_out.get(key, 0) + 1
+            return None
+        self._written[key] = written + 1
+        return self._left_out.pop(key, 0)
+
+
+class _Foreign(logging.Handler):
+    """What libraries and the standard library log: lines like ours, masked like ours."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the record; a message that does not fit its arguments as it stands."""
+        try:
+            said = record.getMessage()
+        except (TypeError, ValueError, KeyError):
+            said = str(record.msg)
+        raised = record.exc_info if record.exc_info and record.exc_info[0] else None
+        level = logging.ERROR if record.levelno >= logging.ERROR else logging.WARNING
+        _log.log(level, said, logger=record.name, **({"exc_info": raised} if raised else {}))
+
+
+_sampler, _foreign = _Sampler(), _Foreign()
+
+
 def configure(
     form: Format = "auto", level: str = "warning", secrets: tuple[str, ...] = (), stream: TextIO | None = None
 ) -> None:
@@ -61,6 +111,7 @@ def configure(
     human = form == "console" or (form == "auto" and out.isatty())
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
+        _on_behalf,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
@@ -78,6 +129,8 @@ def configure(
         logger_factory=structlog.PrintLoggerFactory(out),
         cache_logger_on_first_use=False,
     )
+    _foreign.setLevel(max(_LEVELS[level], logging.WARNING))
+    logging.getLogger().addHandler(_foreign)
 
 
 def log_entry(run: Run, entry: Entry) -> None:
@@ -85,7 +138,12 @@ def log_entry(run: Run, entry: Entry) -> None:
     level = _level(entry.event)
     if level < _output.least:
         return
+    left_out = _sampler.take(type(entry.event), level) if type(entry.event) in NOISY else 0
+    if left_out is None:
+        return
     word, fields = _line(run, entry)
+    if left_out:
+        fields["left_out"] = left_out
     _log.log(level, word, run=entry.run_id, trace=_trace(run, entry), seq=entry.seq, **fields)
 
 
@@ -164,6 +222,19 @@ def masked(value: Any, secrets: tuple[str, ...]) -> Any:
     if value is None or isinstance(value, (bool, int, float)):
         return value
     return masked(str(value), secrets)
+
+
+def _on_behalf(_logger: Any, _method: str, event: EventDict) -> MutableMapping[str, Any]:
+    """Whose action it is that logs, where a tool does."""
+    if "run" in event:
+        return event
+    try:
+        about = context()
+    except OrchestratorError:
+        return event
+    step = int(about.action_id.partition(".")[0] or 0) if about.action_id[:1].isdigit() else None
+    mine = {"run": about.run_id, "trace": trace_id(about.run_id, about.labels or {}), "step": step}
+    return {**_present({**mine, "action": about.action_id}), **event}
 
 
 def _masking(secrets: tuple[str, ...]) -> Processor:

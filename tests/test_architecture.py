@@ -32,7 +32,7 @@ LAYERS: tuple[frozenset[str], ...] = (
 )
 """From the ground up. A unit (a module or a sub-package of `orchestrator`) may import from layers below its own."""
 
-ALSO = frozenset({("providers", "http"), ("http", "providers")})
+ALSO = frozenset({("providers", "http"), ("http", "providers"), ("log", "tool")})
 """Neighbours of one layer that may be used."""
 
 CORE_KNOWS = frozenset({"orchestrator.core", "orchestrator.errors"})

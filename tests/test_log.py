@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextvars
 import io
 import json
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +16,8 @@ from orchestrator import log
 from orchestrator.core.clean import MASK
 from orchestrator.core.events import ActionStarted, Anomaly, Event, Outcome, RunEnded
 from orchestrator.core.run import Run, evolve
+from orchestrator.tool.context import Context, on_behalf_of
+from orchestrator.traceparent import trace_id
 from tests import build
 
 SECRET = "sk-0123456789"
@@ -23,6 +27,7 @@ SECRET = "sk-0123456789"
 def fresh() -> Iterator[None]:
     yield
     structlog.reset_defaults()
+    logging.getLogger().removeHandler(log._foreign)
 
 
 def lines(*events: Event, level: str = "debug", secrets: tuple[str, ...] = ()) -> list[dict[str, Any]]:
@@ -112,3 +117,75 @@ def test_console_lines_have_no_colours_off_a_terminal() -> None:
     assert "hello" in stream.getvalue()
     assert "\x1b" not in stream.getvalue()
     assert SECRET not in stream.getvalue()
+
+
+def written(stream: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_what_libraries_log_is_a_line_like_ours_and_masked() -> None:
+    stream = io.StringIO()
+    log.configure("json", "warning", (SECRET,), stream)
+    log.configure("json", "warning", (SECRET,), stream)
+    library = logging.getLogger("some.library")
+    library.info("nobody asked")
+    library.warning("the key %s was refused", SECRET)
+    log._foreign.handle(library.makeRecord("some.library", logging.WARNING, "", 0, "%d of them", ("three",), None))
+    try:
+        raise ValueError(SECRET)
+    except ValueError:
+        library.critical("100% sure", exc_info=True)
+    found = written(stream)
+    assert [(each["event"], each["level"], each["logger"]) for each in found] == [
+        ("the key [REDACTED] was refused", "warning", "some.library"),
+        ("%d of them", "warning", "some.library"),
+        ("100% sure", "error", "some.library"),
+    ]
+    assert "ValueError" in found[-1]["exception"]
+    assert SECRET not in stream.getvalue()
+
+
+def test_a_line_of_a_tool_bears_its_run_step_and_action() -> None:
+    stream = io.StringIO()
+    log.configure("json", "info", (), stream)
+
+    def inside() -> None:
+        on_behalf_of(Context("r1", "3.1", "r1:3.1"))
+        structlog.get_logger().info("looked", rows=2)
+        structlog.get_logger().info("looked", run="another")
+
+    contextvars.copy_context().run(inside)
+    structlog.get_logger().info("outside")
+    mine, other, outside = written(stream)
+    assert (mine["run"], mine["step"], mine["action"], mine["rows"]) == ("r1", 3, "3.1", 2)
+    assert mine["trace"] == trace_id("r1", {})
+    assert (other["run"], "action" in other, "run" in outside) == ("another", False, False)
+
+
+def test_of_what_each_step_says_a_burst_is_written_and_the_rest_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [7.2]
+    monkeypatch.setattr(log, "_sampler", log._Sampler(lambda: now[0]))
+    stream, run = io.StringIO(), Run()
+    log.configure("json", "info", (), stream)
+    begun, asked, *_ = build.trace(*STORY)
+    log.log_entry(run, begun)
+    run = evolve(run, begun)
+    for _ in range(log.BURST + 30):
+        log.log_entry(run, asked)
+    for _ in range(log.BURST + 30):
+        log.log_entry(Run(), begun)
+    now[0] = 8.0
+    log.log_entry(run, asked)
+    log.log_entry(run, asked)
+    found = written(stream)
+    turns = [each for each in found if each["event"] == "model_turn"]
+    assert len(turns) == log.BURST + 2
+    assert [each.get("left_out") for each in turns[-3:]] == [None, 30, None]
+    assert len(found) - len(turns) == log.BURST + 31
+
+
+def test_lines_of_another_level_are_counted_apart() -> None:
+    sampler = log._Sampler(lambda: 1.0)
+    taken = [sampler.take(str, logging.INFO) for _ in range(log.BURST + 1)]
+    assert taken == [0] * log.BURST + [None]
+    assert sampler.take(str, logging.WARNING) == 0
