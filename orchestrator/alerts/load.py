@@ -42,6 +42,10 @@ _FIELDS = frozenset(
         "off",
     ]
 )
+SAMPLED: Final = frozenset({Kind.RATIO, Kind.MEAN})
+"""Kinds whose value comes from samples that can be too few."""
+SHORTEST: Final = 0.001
+"""Seconds of the shortest window: what Prometheus' durations can say."""
 CHANGEABLE: Final = frozenset({"threshold", "resolve", "window", "minimum", "for", "hold", "severity", "off"})
 """What settings may change of a rule."""
 
@@ -62,7 +66,7 @@ def load_rules(changes: Mapping[str, Mapping[str, Any]] = {}, path: Path = RULES
         if unknown:
             raise ConfigError(f"alerts.rules.{name}: {', '.join(sorted(unknown))} cannot be changed here")
         tables[name] = _changed(tables[name], change)
-    return tuple(_rule(name, table) for name, table in tables.items() if not table.get("off", False))
+    return tuple(_rule(name, table) for name, table in tables.items() if not _off(name, table))
 
 
 def seconds(value: object, place: str) -> float:
@@ -73,6 +77,16 @@ def seconds(value: object, place: str) -> float:
     if found is None:
         raise ConfigError(f'{place} = {value!r} is no duration: write for example "90s", "15m", "1h" or "1d"')
     return int(found[1]) * _SECONDS[found[2]]
+
+
+def _off(name: str, table: object) -> bool:
+    place = f"alert rule {name}"
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{place} is no table: write [{name}]")
+    off = table.get("off", False)
+    if not isinstance(off, bool):
+        raise ConfigError(f"{place}: off = {off!r}: write true or false")
+    return off
 
 
 def _changed(table: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,12 +117,10 @@ def _rule(name: str, table: Mapping[str, Any]) -> Rule:
         {"en": _text(table, "title", place), "zh": _text(table, "title_zh", place)},
         {"en": _text(table, "says", place), "zh": _text(table, "says_zh", place)},
         under=_selector(table["under"], f"{place}: under") if "under" in table else None,
-        by=tuple(table.get("by", ())),
+        by=_by(table.get("by", []), f"{place}: by"),
         comparison=cast("Comparison", _one_of(table.get("comparison", "above"), _COMPARISONS, f"{place}: comparison")),
         window=seconds(table.get("window", "15m"), f"{place}: window"),
-        minimum=int(
-            _number(table.get("minimum", MINIMUM if kind in {Kind.RATIO, Kind.MEAN} else 0), f"{place}: minimum")
-        ),
+        minimum=_count(table.get("minimum", MINIMUM if kind in SAMPLED else 0), f"{place}: minimum"),
         pending=seconds(table.get("for", 0), f"{place}: for"),
         hold=seconds(table.get("hold", DAY), f"{place}: hold"),
         severity=cast("Severity", _one_of(table.get("severity", "warning"), _SEVERITIES, f"{place}: severity")),
@@ -123,8 +135,16 @@ def _check(rule: Rule, place: str) -> None:
         raise ConfigError(f"{place}: a ratio, and only a ratio, has `under`")
     if rule.breached(rule.resolve):
         raise ConfigError(f"{place}: resolve = {rule.resolve:g} is beyond threshold = {rule.threshold:g}")
-    if rule.kind in {Kind.RATIO, Kind.MEAN, Kind.INCREASE} and rule.window <= 0:
+    if rule.kind in {*SAMPLED, Kind.INCREASE} and rule.window < SHORTEST:
         raise ConfigError(f"{place}: window must be above 0 s")
+    if rule.hold < SHORTEST:
+        raise ConfigError(f"{place}: hold must be above 0 s")
+    if rule.minimum and rule.kind not in SAMPLED:
+        raise ConfigError(f"{place}: minimum is of a ratio or a mean; a {rule.kind} has no samples to be counted")
+    if rule.unit == "percent" and not (0 <= rule.threshold <= 1 and 0 <= rule.resolve <= 1):
+        raise ConfigError(
+            f"{place}: threshold = {rule.threshold:g}, resolve = {rule.resolve:g}: a share is from 0 to 1; 5 % is 0.05"
+        )
     for says in rule.says.values():
         unknown = set(re.findall(r"\{(\w*)\}", says)) - {"value", "threshold", *rule.by}
         if unknown:
@@ -142,6 +162,18 @@ def _selector(value: object, place: str) -> Selector:
 
 def _values(value: object) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
+
+
+def _by(value: object, place: str) -> tuple[str, ...]:
+    if isinstance(value, list) and all(isinstance(each, str) and _NAME.fullmatch(each) for each in value):
+        return tuple(value)
+    raise ConfigError(f'{place} = {value!r}: write a list of labels, such as ["agent", "model"]')
+
+
+def _count(value: object, place: str) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise ConfigError(f"{place} = {value!r}: write a whole number, 0 or more")
 
 
 def _number(value: object, place: str) -> float:

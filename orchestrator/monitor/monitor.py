@@ -1,7 +1,9 @@
 """The loop: lead? look, evaluate, write down, and only then tell.
 
 What a hook is to be told is in the book before it is called, and leaves it when the hook has taken it: a monitor that dies
-in between leaves a Notification to its successor, which may deliver it twice (receivers drop doubles by its key), never not.
+in between leaves a Notification to its successor, which may deliver it twice (receivers drop doubles by its key), never not. What
+cannot be written down has not happened: the next look comes to it again. One that finds another's page in the book (it stood still
+while another led) begins from that page.
 """
 
 from __future__ import annotations
@@ -67,6 +69,7 @@ class Monitor:
         self._lease = lease
         self._feed: Feed | None = None
         self._page = Page()
+        self._bodies: tuple[bytes, ...] = ()
         self._courier = Courier(hooks, self._settled, clock)
         self._told = asyncio.Event()
 
@@ -110,12 +113,20 @@ class Monitor:
         if body is None:
             await self._step_down()
             return ()
+        if self._feed is not None and body not in self._bodies:
+            await self._step_down()
         feed = self._feed or self._take_over(body)
         await feed.look(now, self._renew)
-        told = self._evaluate(feed, await self._present(feed, now), now)
+        gauges, before = await self._present(feed, now), self._page.standing
+        told = self._evaluate(feed, gauges, now)
         owed = tuple(Owed(hook.name, note) for note in told for hook in self._hooks if hook.wants(note))
         self._page = replace(self._page, owed=self._page.owed + owed)
-        if not await self._book.save(self.who, dump(self._page)):
+        try:
+            saved = await self._saved()
+        except StoreError:
+            self._page = replace(self._page, standing=before, owed=_without(self._page.owed, owed))
+            raise
+        if not saved:
             await self._step_down()
             return ()
         for note in told:
@@ -130,6 +141,7 @@ class Monitor:
         if page is None:
             _log.warning("monitor_state_unreadable", note="starting anew: what still holds will fire again")
         self._page = page or Page()
+        self._bodies = (body,)
         self._feed = self._make_feed()
         for each in self._page.owed:
             self._courier.put(each)
@@ -175,10 +187,7 @@ class Monitor:
 
     def _settled(self, owed: Owed) -> None:
         """A hook has taken it: strike it out, and write that down soon."""
-        left = list(self._page.owed)
-        if owed in left:
-            left.remove(owed)
-        self._page = replace(self._page, owed=tuple(left))
+        self._page = replace(self._page, owed=_without(self._page.owed, (owed,)))
         self._told.set()
 
     async def _rest(self) -> None:
@@ -191,20 +200,34 @@ class Monitor:
             except TimeoutError:
                 return
             self._told.clear()
-            if self._feed is not None and not await self._saved():
+            try:
+                if self._feed is not None and not await self._saved():
+                    return
+            except StoreError as error:
+                _log.warning("monitor_blind", error=str(error))
                 return
 
     async def _saved(self) -> bool:
-        try:
-            return await self._book.save(self.who, dump(self._page))
-        except StoreError as error:
-            _log.warning("monitor_blind", error=str(error))
-            return False
+        """Whether the page was written. `_bodies` is what stands in the book if nobody else wrote: a save that failed may have come through."""
+        body = dump(self._page)
+        self._bodies = tuple(dict.fromkeys((*self._bodies, body)))
+        saved = await self._book.save(self.who, body)
+        if saved:
+            self._bodies = (body,)
+        return saved
 
 
 def _absent(rule: Rule) -> Reading:
     """What a group reads that had samples before and has none now: nothing spent is 0, any other kind is no data."""
     return Reading(0.0) if rule.kind is Kind.INCREASE else Reading()
+
+
+def _without(owed: tuple[Owed, ...], gone: Iterable[Owed]) -> tuple[Owed, ...]:
+    left = list(owed)
+    for each in gone:
+        if each in left:
+            left.remove(each)
+    return tuple(left)
 
 
 def _kept(rule: Rule, group: Group, state: AlertState) -> list[Standing]:
