@@ -167,8 +167,10 @@ def _may_pass(error: BaseException | None, rules: RetryRules) -> bool:
 class _Tries(Generic[I, O]):
     """The tries of one call after the first; `sent` counts what reached the callee.
 
-    `error` is what the last try failed with, `unpaid` whether the budget has still to pay for the next one, `paid` whether it
-    did. What waits for the breaker is not paid for: while it is barred it sends probes only, and once closed the callee is back.
+    `error` is what the last try failed with, None when it did not, `unpaid` whether the budget has still to pay for the next one,
+    `paid` whether it did. What waits for the breaker is not paid for: while it is barred it sends probes only, and once closed the
+    callee is back. No error passes through tenacity, and nothing is left in it: they would hold each other, and the whole prompt, in a
+    circle that only the garbage collector opens.
     """
 
     call: Call[Ask[I], O]
@@ -180,7 +182,8 @@ class _Tries(Generic[I, O]):
     draw: Callable[[], float]
     observe: Observer
     started: float
-    error: CallError
+    error: CallError | None
+    result: O = field(init=False)
     sent: int = 0
     floor: float = 0.0
     unpaid: bool = False
@@ -189,38 +192,50 @@ class _Tries(Generic[I, O]):
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
     async def go_on(self) -> O:
-        """Tenacity's first attempt raises what the first try raised: it waits first, then tries."""
+        """Tenacity's first attempt is the first try, which has failed: it waits, then tries."""
         again = AsyncRetrying(
             retry=self.may_pass,
             wait=self.delay,
             stop=self.ended,
             before_sleep=self.tell,
             sleep=asyncio.sleep,
-            reraise=True,
+            retry_error_callback=_given_up,
         )
-        result: O = await again(self.attempt)
-        return result
+        try:
+            await again(self.attempt)
+            if self.error is not None:
+                raise self.error
+            return self.result
+        finally:
+            self.error = None
+            again.iter_state.reset()
 
-    async def attempt(self) -> O:
+    async def attempt(self) -> None:
         if not self.again:
             self.again = True
-            self.count(self.error)
-            raise self.error
+            self.count(self.failure)
+            return
         if self.unpaid and not self.pays():
-            raise self.error
+            return
         self.unpaid = False
         self.ask.void()
         started = self.loop.time()
         try:
-            result = await self.call(self.ask)
+            self.result = await self.call(self.ask)
         except CallError as error:
             if error.code != CIRCUIT_OPEN or self.ask.attempts[-1].code != CIRCUIT_OPEN:  # a wait is recorded once
                 failed(self.ask, self.target, error, started)
             self.count(error)
-            raise
+            return
+        self.error = None
         if self.paid and self.budget is not None:
             self.budget.repaid()
-        return result
+
+    @property
+    def failure(self) -> CallError:
+        if self.error is None:
+            raise TypeError("only a try that failed is made again")
+        return self.error
 
     def count(self, error: CallError) -> None:
         self.error = error
@@ -235,27 +250,28 @@ class _Tries(Generic[I, O]):
         return free or self.paid
 
     def may_pass(self, state: RetryCallState) -> bool:
-        return state.outcome is not None and _may_pass(state.outcome.exception(), self.rules)
+        broke = state.outcome is not None and state.outcome.failed
+        return not broke and _may_pass(self.error, self.rules)
 
     def left(self) -> float:
         """Seconds in which another try may begin."""
         now = self.loop.time()
         return min(self.started + self.rules.total, self.ask.deadline) - now
 
-    def delay(self, state: RetryCallState) -> float:
+    def delay(self, _: RetryCallState) -> float:
         """Full jitter over the back-off, or over the floor (what the callee asked for, or the budget needs) where that is longer;
         within the time left."""
-        self.floor = max(0.0, _error(state).retry_after or 0.0)
+        self.floor = max(0.0, self.failure.retry_after or 0.0)
         if self.unpaid and self.budget is not None:
             self.floor = self.budget.short(self.loop.time())
         span = min(self.rules.cap, max(self.rules.backoff(max(self.sent, 1)), self.floor))
         return self.floor + self.draw() * max(0.0, min(span, self.left() - self.floor))
 
-    def ended(self, state: RetryCallState) -> bool:
+    def ended(self, _: RetryCallState) -> bool:
         """No try is left, no time, or the endpoint's budget is spent: in this order, so that a budget is not paid in vain."""
         why = self.why_ended()
         if why:
-            self.observe(RetriesEnded(self.target, self.sent, _error(state).code, why))
+            self.observe(RetriesEnded(self.target, self.sent, self.failure.code, why))
         return bool(why)
 
     def why_ended(self) -> str:
@@ -271,8 +287,5 @@ class _Tries(Generic[I, O]):
         self.observe(Retrying(self.target, self.sent, last.code, last.seconds, state.upcoming_sleep))
 
 
-def _error(state: RetryCallState) -> CallError:
-    error = state.outcome.exception() if state.outcome else None
-    if not isinstance(error, CallError):
-        raise TypeError(f"only a CallError is tried again, not {error!r}")
-    return error
+def _given_up(_: RetryCallState) -> None:
+    """What tenacity calls at the end, in place of an error of its own."""

@@ -62,6 +62,8 @@ class Threads(Executor):
             if not job[0].cancel() and not job[0].done():
                 self._abandon(job[0])
             raise
+        finally:
+            del future, job  # they hold the error, whose traceback holds this frame
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """A future of `fn(*args, **kwargs)`; Unavailable (POOL_FULL) at once when the pool is full."""

@@ -42,6 +42,9 @@ class Callee:
         finally:
             self.busy -= 1
         answer = self.does() if self.does else self.script.pop(0) if self.script else ask.input
-        if isinstance(answer, BaseException):
-            raise answer
-        return str(answer)
+        try:
+            if isinstance(answer, BaseException):
+                raise answer
+            return str(answer)
+        finally:
+            del answer
