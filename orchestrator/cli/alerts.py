@@ -26,6 +26,7 @@ from orchestrator.egress.address import is_loopback
 from orchestrator.errors import CallError, ConfigError
 from orchestrator.hooks import make_hook, make_hooks
 from orchestrator.hooks.adapter import serving
+from orchestrator.log import safe
 from orchestrator.monitor import GaugeSource, MemoryBook, depth_of, make_book, make_monitor, queue_of
 from orchestrator.monitor.page import Page, Standing, load
 from orchestrator.show import plain, when
@@ -33,7 +34,7 @@ from orchestrator.stores import Store
 from orchestrator.stores.memory import MemoryStore
 
 app = typer.Typer(help="The alert rules, and the hooks that are told.", no_args_is_help=True)
-HookName = Annotated[str, typer.Argument(metavar="HOOK", help="The name of a [hooks.NAME] table.")]
+HookName = Annotated[str, typer.Argument(metavar="HOOK", help=r"The name of a \[hooks.NAME] table.")]
 
 
 def monitor(
@@ -186,7 +187,7 @@ async def _test(ctx: Context, name: str, rule: str | None) -> Exit:
     try:
         await hook.attempt(trial(chosen, time.time()))
     except CallError as error:
-        ctx.err.print(plain(f"{name} ({given.kind}) did not take it: {error}"))
+        ctx.err.print(plain(safe(f"{name} ({given.kind}) did not take it: {error}")))
         return Exit.FAILED
     finally:
         await hook.close()

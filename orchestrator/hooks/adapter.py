@@ -6,7 +6,9 @@ Alertmanager's own `wechat_configs` speaks to applications, not to group robots.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import hmac
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -18,17 +20,21 @@ from aiohttp import web
 from orchestrator.alerts import Wording
 from orchestrator.alerts.notice import OVER, lasted, moment
 from orchestrator.alerts.settings import HookSettings
+from orchestrator.core.clean import hide
 from orchestrator.core.spec import Language
 from orchestrator.errors import CallError, ConfigError, Transient
 from orchestrator.hooks.card import WORDS, Card, line
 from orchestrator.hooks.posted import divided, endpoint
-from orchestrator.hooks.wecom import MOST_BYTES, Wecom, markdown
+from orchestrator.hooks.wecom import MOST_BYTES, Wecom, fitted, markdown
 from orchestrator.http import Timeouts
 from orchestrator.policy import Ask, LimitRules, RetryRules, Rules, guard
+from orchestrator.secret import secrets_in
 
 LARGEST_BODY: Final = 4 * 1024 * 1024
 MOST_MESSAGES: Final = 3
 """Messages for one post of Alertmanager; alerts beyond them are counted, not shown."""
+COUNTED: Final = 64
+"""Bytes that are kept for how many alerts are left out."""
 
 _RETRY: Final = RetryRules(attempts=3, total=20.0, base=0.5, cap=5.0, share=1.0, floor=60.0)
 _UNSHOWN: Final = frozenset({"alertname", "severity", "rule", "job"})
@@ -46,9 +52,9 @@ class Robot:
         rules = Rules(timeout=given.timeout + 1.0, retry=_RETRY, breaker=None, limit=limit)
         self._call = guard(self._once, f"hook {name}", rules).call
 
-    async def tell(self, text: str, within: float) -> None:
-        """Post one text. Raises CallError; Timeout when there is no place for it within so many seconds."""
-        await self._call(Ask(text, deadline=asyncio.get_running_loop().time() + within))
+    async def tell(self, text: str, deadline: float) -> None:
+        """Post one text. Raises CallError; Timeout when there is no place for it before the deadline (the loop's time)."""
+        await self._call(Ask(text, deadline=deadline))
 
     async def _once(self, ask: Ask[str]) -> None:
         self._dialect.accept(await self._endpoint.post(self._dialect.message(ask.input), self._timeouts))
@@ -59,14 +65,18 @@ class Robot:
 
 
 class Adapter:
-    """The two routes. With a `token`, a post must bear it (Alertmanager: `http_config.authorization`)."""
+    """The two routes. With a `token`, a post must bear it (Alertmanager: `http_config.authorization`); no answer holds the `secrets`."""
 
     PATIENCE: Final = 30.0
+    """Seconds for all of a post: less than Alertmanager waits for the answer, a minute as it is shipped here."""
+    HALF_DONE: Final = 100
 
-    def __init__(self, robot: Robot, language: Language, token: str = "") -> None:  # nosec B107  # empty is none
+    def __init__(self, robot: Robot, language: Language, token: str = "", secrets: tuple[str, ...] = ()) -> None:  # nosec B107  # empty is none
         self._robot = robot
         self._language = language
         self._token = f"Bearer {token}".encode() if token else b""
+        self._secrets = secrets
+        self._posted: OrderedDict[bytes, int] = OrderedDict()
 
     def app(self) -> web.Application:
         """POST /alertmanager and GET /healthz."""
@@ -84,18 +94,29 @@ class Adapter:
         given = request.headers.get("authorization", "").encode("utf-8", "replace")
         if self._token and not hmac.compare_digest(given, self._token):
             return web.Response(status=401, text="a bearer token is needed: the hook's `secret`\n")
+        body = await request.read()
         try:
-            cards, more = read(orjson.loads(await request.read()), self._language)
+            cards, more = read(orjson.loads(body), self._language)
         except (orjson.JSONDecodeError, ConfigError) as error:
             return web.Response(status=400, text=f"not Alertmanager's webhook version 4: {error}\n")
         try:
-            for text in messages(cards, self._language, more):
-                await self._robot.tell(text, self.PATIENCE)
-        except Transient as error:
-            return web.Response(status=503, text=f"{error}\n")
+            await self._tell(hashlib.sha256(body).digest(), tuple(messages(cards, self._language, more)))
         except CallError as error:
-            return web.Response(status=422, text=f"{error}\n")
+            again = isinstance(error, Transient)
+            return web.Response(status=503 if again else 422, text=f"{hide(str(error), self._secrets)}\n")
         return web.Response(text="ok\n")
+
+    async def _tell(self, post: bytes, texts: Sequence[str]) -> None:
+        """Those of a post's texts that were not told when it came before and failed half way."""
+        deadline = asyncio.get_running_loop().time() + self.PATIENCE
+        for told in range(self._posted.pop(post, 0), len(texts)):
+            try:
+                await self._robot.tell(texts[told], deadline)
+            except CallError:
+                self._posted[post] = told
+                while len(self._posted) > self.HALF_DONE:
+                    self._posted.popitem(last=False)
+                raise
 
 
 def read(document: object, language: Language) -> tuple[tuple[Card, ...], int]:
@@ -111,14 +132,14 @@ def messages(cards: Sequence[Card], language: Language, more: int = 0) -> Iterat
     """The cards in as few messages as the robot's limit allows, MOST_MESSAGES at most; the last says how many are missing."""
     packed: list[list[Card]] = []
     for each in cards:
-        if packed and len(markdown([*packed[-1], each], language).encode()) <= MOST_BYTES - 64:
+        if packed and len(markdown([*packed[-1], each], language).encode()) <= MOST_BYTES - COUNTED:
             packed[-1].append(each)
         else:
             packed.append([each])
     shown, left = packed[:MOST_MESSAGES], sum(map(len, packed[MOST_MESSAGES:])) + more
     for index, group in enumerate(shown, 1):
         last = index == len(shown) and left
-        yield markdown(group, language) + (f"\n\n… +{left}" if last else "")
+        yield fitted(group, language, MOST_BYTES - COUNTED) + (f"\n\n… +{left}" if last else "")
 
 
 def _card(alert: Mapping[str, Any], language: Language) -> Card:
@@ -174,7 +195,8 @@ async def serving(
     if given.kind != "wecom":
         raise ConfigError(f'hooks.{name} is of kind {given.kind}; the adapter posts to a robot: kind = "wecom"')
     robot = Robot(name, given, loopback=loopback)
-    runner = web.AppRunner(Adapter(robot, given.language, given.secret.get_secret_value()).app(), access_log=None)
+    adapter = Adapter(robot, given.language, given.secret.get_secret_value(), secrets_in(given))
+    runner = web.AppRunner(adapter.app(), access_log=None)
     await runner.setup()
     try:
         site = web.TCPSite(runner, host, port)

@@ -7,6 +7,7 @@ Source: developer.work.weixin.qq.com/document/path/91770.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import orjson
@@ -21,6 +22,10 @@ from orchestrator.providers.wire import Reply, Request
 MOST_BYTES: Final = 4096
 PER_MINUTE: Final = 20
 CUT: Final = "\n…"
+SHORTER: Final = ((200, 5), (120, 3), (60, 2), (30, 1), (16, 0))
+"""Characters of a text, and how many runs, of a card that is too long: the first that fits."""
+LONGEST_LINK: Final = 500
+"""Characters of a run's link that a card which is too long still shows."""
 
 _COLOURS = {"resolved": "info", "firing": "warning"}
 _RATE = frozenset({45009, 45033})
@@ -37,7 +42,7 @@ class Wecom:
 
     def encode(self, note: Notification, now: float) -> Request:  # noqa: ARG002  nothing here is signed
         """The POST of one Notification."""
-        return self.message(markdown((card(note, self._wording),), self._wording.language))
+        return self.message(fitted((card(note, self._wording),), self._wording.language))
 
     def message(self, text: str) -> Request:
         """The POST of a markdown text, cut to the robot's limit."""
@@ -70,6 +75,31 @@ class Wecom:
 def markdown(cards: Sequence[Card], language: Language) -> str:
     """The cards in the robot's markdown, a blank line between two."""
     return "\n\n".join(_one(each, language) for each in cards)
+
+
+def fitted(cards: Sequence[Card], language: Language, most: int = MOST_BYTES) -> str:
+    """The cards' markdown in at most `most` bytes if that can be: with shorter texts and fewer runs, but with each figure and the runbook."""
+    text = markdown(cards, language)
+    for longest, runs in SHORTER:
+        if len(text.encode("utf-8", "replace")) <= most:
+            break
+        text = markdown([_shorter(each, longest, runs) for each in cards], language)
+    return text
+
+
+def _shorter(each: Card, longest: int, runs: int) -> Card:
+    return replace(
+        each,
+        severity=_short(each.severity, longest),
+        title=_short(each.title, longest),
+        sentence=_short(each.sentence, 2 * longest),
+        facts=tuple((_short(name, longest), _short(value, longest)) for name, value in each.facts),
+        runs=tuple(run for run in each.runs[:runs] if len(run) <= LONGEST_LINK),
+    )
+
+
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def _one(each: Card, language: Language) -> str:

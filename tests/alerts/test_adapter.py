@@ -57,9 +57,9 @@ SENT: dict[str, Any] = {
 
 
 @asynccontextmanager
-async def adapter(**given: Any) -> AsyncIterator[tuple[Receiver, str]]:
+async def adapter(key: str = "k", **given: Any) -> AsyncIterator[tuple[Receiver, str]]:
     async with receiving() as robot:
-        settings = HookSettings(kind="wecom", url=SecretStr(robot.url + "/send?key=k"), **given)
+        settings = HookSettings(kind="wecom", url=SecretStr(f"{robot.url}/send?key={key}"), **given)
         async with serving("robot", settings, "127.0.0.1", 0, loopback=True) as url:
             yield robot, url
 
@@ -108,6 +108,34 @@ async def test_alertmanager_is_told_whether_to_try_again(answer: Any, status: in
     async with adapter() as (robot, url):
         robot.answers = [(200, answer)]
         assert (await post(url, SENT))[0] == status
+
+
+@pytest.mark.virtual
+async def test_a_post_that_failed_half_way_goes_on_where_it_was_when_alertmanager_tries_again() -> None:
+    (one,) = SENT["alerts"]
+    many = {**SENT, "alerts": [{**one, "labels": {**one["labels"], "agent": f"shop{n}"}} for n in range(60)]}
+    async with adapter() as (robot, url):
+        robot.answers = [(200, {"errcode": 0}), (200, {"errcode": 45009})]
+        assert (await post(url, many))[0] == 503
+        told = len(robot.texts())
+        robot.answers = [(200, {"errcode": 0})]
+        assert (await post(url, many))[0] == 200
+        texts = robot.texts()
+        assert len(set(texts)) == MOST_MESSAGES
+        assert texts.count(texts[0]) == 1
+        assert len(texts) - told == MOST_MESSAGES - 1
+        assert (await post(url, many))[0] == 200
+        assert robot.texts().count(texts[0]) == 2
+
+
+@pytest.mark.virtual
+async def test_alertmanager_is_not_told_the_key_that_the_robot_repeats() -> None:
+    async with adapter(key="0123456789abcdef") as (robot, url):
+        robot.answers = [(200, {"errcode": 93000, "errmsg": "0123456789abcdef is no key"})]
+        assert await post(url, SENT) == (
+            422,
+            "HOOK_KEY: the robot's key is refused: errcode 93000: [REDACTED] is no key; check the hook's url\n",
+        )
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"5", b'{"alerts": 5}', b'"\xff"', b"[" * 50_000])

@@ -13,7 +13,11 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from orchestrator.alerts import Notification
 from orchestrator.cli import main
+from orchestrator.core.clean import MASK
+from orchestrator.errors import Rejected
+from orchestrator.hooks import Hook
 from orchestrator.stores.sqlite import SqliteStore
 from tests.alerts.make import receiving
 from tests.alerts.test_adapter import SENT
@@ -83,6 +87,24 @@ def test_a_trial_says_how_it_was_taken(cli: Call) -> None:
     code, _, err = cli("alerts", "test", "robot")
     assert code == 1
     assert "127.0.0.1:9" in err
+
+
+def test_a_receiver_that_repeats_the_key_does_not_get_it_onto_the_terminal(
+    cli: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(_self: Hook, _note: Notification) -> None:
+        raise Rejected("HOOK_REJECTED", f"{KEY} is no key")
+
+    monkeypatch.setattr(Hook, "attempt", refused)
+    assert cli("alerts", "test", "robot") == (
+        1,
+        "",
+        f"robot (wecom) did not take it: HOOK_REJECTED: {MASK} is no key\n",
+    )
+
+
+def test_the_help_names_the_table_of_a_hook(cli: Call) -> None:
+    assert "[hooks.NAME]" in cli("alerts", "test", "--help").out
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.alerts import Wording
+from orchestrator.alerts import Links, Wording
 from orchestrator.errors import CallError, RateLimited, Rejected, Unauthorised, Unavailable
 from orchestrator.hooks import Hook
 from orchestrator.hooks.card import Card, card
-from orchestrator.hooks.wecom import CUT, MOST_BYTES, Wecom, cut, markdown
+from orchestrator.hooks.wecom import CUT, MOST_BYTES, Wecom, cut, fitted, markdown
 from orchestrator.providers.wire import Reply
 from tests.alerts.hooked import KEY, hook, sent
 from tests.alerts.make import note
@@ -52,6 +52,36 @@ def test_no_message_is_larger_than_the_robot_takes(letter: str, times: int) -> N
     long = Card("firing", "critical", letter * times, letter * times, ((letter * times, letter * times),) * 5)
     request = Wecom("/", Wording()).message(markdown((long,), "zh"))
     assert len(json.loads(request.body)["markdown"]["content"].encode()) <= MOST_BYTES
+
+
+@pytest.mark.parametrize("letter", ["a", "界", "🙂"])
+@pytest.mark.parametrize("status", ["firing", "resolved"])
+def test_however_long_its_words_are_a_message_has_all_figures_and_the_runbook(letter: str, status: Any) -> None:
+    links = Links("https://runbook.example/" + "b" * 200, "https://console.example/" + "c" * 300 + "/{run}")
+    made = note(
+        labels={"agent": letter * 200, "model": letter * 200},
+        says={"en": letter * 300 + "{agent}{model}", "zh": letter * 300 + "{agent}{model}"},
+        title={"en": letter * 300, "zh": letter * 300},
+        runs=tuple(f"run-{n}" for n in range(5)) if status == "firing" else (),
+        status=status,
+    )
+    request = Wecom("/", Wording("zh", links)).encode(made, 0.0)
+    text = json.loads(request.body)["markdown"]["content"]
+    assert len(text.encode()) <= MOST_BYTES
+    for part in ("12.5 %", "高于 5 %", "2023-11-14 22:13:20 UTC", "agent", "model", letter * 10, "样本数"):
+        assert part in text
+    assert text.endswith(f"({links.to_runbook('thought_action_gap')})")
+    assert text.count("<font") == text.count("</font>")
+    assert ("run-0" in text) == (status == "firing")
+
+
+@given(st.sampled_from("界é🙂a"), st.integers(1, 700), st.integers(1, 12))
+def test_a_card_that_is_too_long_is_made_shorter_not_cut_off(letter: str, times: int, facts: int) -> None:
+    long = letter * times
+    each = Card("firing", "critical", long, long, ((long, long),) * facts, (long,) * 5, "https://runbook.example/#r")
+    text = fitted((each,), "zh")
+    assert len(text.encode()) <= MOST_BYTES
+    assert text.endswith("(https://runbook.example/#r)")
 
 
 @pytest.mark.parametrize(
