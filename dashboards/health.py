@@ -87,7 +87,7 @@ RUNS = Row(
         Panel(
             "Runs by outcome",
             "Runs ended in each interval, by outcome. Much that is not `answered`: model_failed and deadline point at the endpoint (board Worker), "
-            "format and truncated at the model, tool_errors at a tool, no_progress and out_of_steps at the task or the prompt.",
+            "format, truncated and refused at the model, tool_errors at a tool, no_progress, out_of_steps and out_of_budget at the task or the prompt.",
             (Query(f"sum by (outcome) (increase(orchestrator_runs_total{{{AGENT}}}[$__rate_interval])) > 0", "{{outcome}}"),), "short", "stacked", 8,
         ),
         Panel(

@@ -12,6 +12,7 @@ from orchestrator.alerts import Kind, load_rules
 from orchestrator.alerts.load import RULES as FILE
 from orchestrator.alerts.load import seconds
 from orchestrator.alerts.rule import shown
+from orchestrator.core.events import Outcome
 from orchestrator.core.measure.series import SERIES
 from orchestrator.errors import ConfigError
 from orchestrator.settings import Settings
@@ -60,6 +61,13 @@ def test_hysteresis_is_on_the_safe_side_of_the_threshold(name: str) -> None:
     rule = RULES[name]
     assert not rule.breached(rule.resolve)
     assert rule.eased(rule.resolve)
+
+
+def test_every_bad_end_of_a_run_counts_for_an_alert() -> None:
+    of_runs = [rule for rule in RULES.values() if rule.over.metric == "orchestrator_runs_total"]
+    told = {value for rule in of_runs for label, values in rule.over.where if label == "outcome" for value in values}
+    fine = {Outcome.ANSWERED, Outcome.GAVE_UP, Outcome.CANCELLED}
+    assert told == {outcome.value for outcome in Outcome} - fine
 
 
 def test_a_changed_threshold_moves_its_resolve_in_proportion() -> None:
