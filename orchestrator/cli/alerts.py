@@ -148,8 +148,9 @@ async def _once(ctx: Context) -> None:
     names = {rule.name: rule for rule in load_rules(ctx.settings.alerts.rules)}
     for each in watch.standing:
         rule = names[each.rule]
-        group = " ".join(f"{label}={value}" for label, value in rule.labels(each.group).items())
-        say(f"{each.rule} {group}: {shown(each.state.value, rule.unit)}, {_condition(rule)}")
+        group = "".join(f" {label}={plain(value)}" for label, value in rule.labels(each.group).items())
+        figure = "" if rule.kind is Kind.ABSENCE else f"{shown(each.state.value, rule.unit)}, "
+        say(f"{each.rule}{group}: {figure}{_condition(rule)}")
     if not watch.standing:
         say("nothing is beyond its threshold, as far as there is data")
 

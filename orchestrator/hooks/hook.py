@@ -104,4 +104,7 @@ def _dialect(name: str, given: HookSettings, path: str, wording: Wording) -> Dia
                 raise ConfigError(f"hooks.{name}.key is missing: write the integration's routing key, or env:NAME")
             return PagerDuty(path, wording, key)
         case _:
-            return Webhook(path, wording, given.secret.get_secret_value())
+            try:
+                return Webhook(path, wording, given.secret.get_secret_value())
+            except ConfigError as error:
+                raise ConfigError(f"hooks.{name}.secret: {error}") from error

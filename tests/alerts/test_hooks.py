@@ -19,6 +19,7 @@ from orchestrator.errors import CallError, ConfigError, RateLimited, Rejected, T
 from orchestrator.hooks import Hook
 from orchestrator.hooks.card import card
 from orchestrator.hooks.posted import divided
+from orchestrator.hooks.webhook import signature, signing_key
 from orchestrator.policy import Ask, LimitRules, Rules
 from tests.alerts.hooked import KEY, hook, sent
 from tests.alerts.make import note, receiving
@@ -80,6 +81,15 @@ async def test_a_slack_look_alike_that_says_not_ok_in_a_200_has_failed() -> None
         with pytest.raises(Rejected, match="no_text"):
             await made.attempt(note())
         await made.close()
+
+
+def test_a_signature_is_what_the_specification_shows() -> None:
+    key = signing_key("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    signed = signature(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", b'{"test": 2432232314}')
+    assert signed == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+    assert signing_key("a word") == b"a word"
+    with pytest.raises(ConfigError, match=r"hooks\.it\.secret.*base64"):
+        hook(kind="webhook", url="https://hooks.example/x", secret="whsec_no!base64")
 
 
 async def test_the_webhook_is_alertmanagers_document_and_its_signature_holds() -> None:
