@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from orchestrator.alerts.settings import AlertSettings, HookSettings
 from orchestrator.core.clean import mask
@@ -25,6 +25,7 @@ from orchestrator.errors import ConfigError
 from orchestrator.mcp_settings import McpName, McpSettings
 from orchestrator.permission_settings import Permissions, ToolOverride
 from orchestrator.secret import secret
+from orchestrator.settings_problems import invalid, unread
 from orchestrator.trace_settings import TraceSettings
 
 CONFIG = "orchestrator.toml"
@@ -96,7 +97,11 @@ class ModelSettings(_Table):
     def _url(cls, value: str) -> str:
         if not value.startswith(("http://", "https://")):
             raise ValueError("must start with http:// or https://")
-        return value.rstrip("/")
+        value = value.rstrip("/")
+        for path in ("/chat/completions", "/v1/messages"):
+            if value.endswith(path):
+                raise ValueError(f"must not end with {path}: that is added to it; write {value.removesuffix(path)}")
+        return value
 
     @field_validator("api_key", mode="before")
     @classmethod
@@ -254,15 +259,21 @@ class Settings(BaseSettings):
         try:
             raw = tomllib.loads(file.read_text("utf-8")) if named or file.exists() else {}
         except FileNotFoundError as error:
-            raise ConfigError(f"no settings file at {file}: create it or unset ORCHESTRATOR_CONFIG") from error
+            raise ConfigError(
+                f"no settings file at {file}: create it, or name another (--config, ORCHESTRATOR_CONFIG)"
+            ) from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
             raise ConfigError(f"{file} cannot be read as TOML: {error}") from error
         found = _from_environment(os.environ)
-        raw["models"] = {**found, **raw.get("models", {})}
+        read, configured = bool(raw), raw.get("models", {})
+        if isinstance(configured, dict):
+            raw["models"] = {**found, **configured}
         try:
             return cls(**raw)
         except ValidationError as error:
-            raise ConfigError(f"settings ({file if raw else 'environment'}): " + "; ".join(_said(error))) from error
+            raise invalid(error, file if read else None, os.environ, found) from error
+        except SettingsError as error:
+            raise unread(error, cls.model_fields, os.environ) from error
 
     @property
     def place(self) -> str:
@@ -311,12 +322,6 @@ def limits_of(limits: Limits, **changes: Any) -> Limits:
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
         raise ConfigError(f"limits of the run: {problems}") from error
-
-
-def _said(error: ValidationError) -> Iterator[str]:
-    for each in error.errors():
-        hint = "; there is no such setting, docs/settings.md lists them" if each["type"] == "extra_forbidden" else ""
-        yield f"{'.'.join(map(str, each['loc'])) or 'settings'}: {each['msg']}{hint}"
 
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, dict[str, str]]:

@@ -17,7 +17,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors"}),
     frozenset({"core", "egress", "secret", "traceparent"}),
     frozenset({"alerts", "permission_settings", "trace_settings"}),
-    frozenset({"mcp_settings"}),
+    frozenset({"mcp_settings", "settings_problems"}),
     frozenset({"cron", "process", "settings", "show", "log", "policy", "http", "providers", "tool"}),
     frozenset({"model", "toolbox", "stores", "hooks"}),
     frozenset({"mcp", "runner"}),

@@ -146,8 +146,39 @@ def test_what_cannot_be_described_to_a_model_is_refused_with_a_remedy() -> None:
     refused("no option 'timout'; it has", lambda: tool(timout=3)(fine))
     refused("write seconds above 0", lambda: tool(timeout=0)(fine))
     refused("must be an async function", lambda: tool(reconcile=lambda q: None)(fine))
-    refused("plain function", lambda: tool(Leg))
+    refused("plain function, not the class Leg", lambda: tool(Leg))
     refused("plain function", lambda: tool(get_weather))
+
+
+@pytest.mark.parametrize("mark", ["repeatable", "side_effect", "trusted", "requires_approval", "common"])
+@pytest.mark.parametrize("value", ["no", "false", "yes", 0, 1, [], ["x"]])
+def test_a_mark_is_true_or_false_and_no_word_that_counts_as_true(mark: str, value: Any) -> None:
+    async def fine(q: str) -> None:
+        """X."""
+
+    refused(f"{mark} is .*; write True or False", lambda: tool(**{mark: value})(fine))
+
+
+@pytest.mark.parametrize("value", [True, False, None])
+def test_a_mark_that_is_given_is_kept_and_none_leaves_the_default(value: bool | None) -> None:
+    async def fine(q: str) -> None:
+        """X."""
+
+    assert tool(repeatable=value)(fine).spec.repeatable is bool(value)
+    assert tool(trusted=value)(fine).spec.trusted is (value is not False)
+
+
+def test_a_function_that_yields_is_no_tool() -> None:
+    def some(q: str) -> Any:
+        """X."""
+        yield q
+
+    async def later(q: str) -> Any:
+        """X."""
+        yield q
+
+    refused("this one yields; return a list", lambda: tool(some))
+    refused("this one yields; return a list", lambda: tool(later))
 
 
 def test_ordinary_words_are_common_names() -> None:

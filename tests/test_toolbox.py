@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -300,44 +299,3 @@ async def test_a_smaller_box_shares_the_policies_and_forgets_the_rest() -> None:
     assert len(box.specs) == 2
     assert fewer.guarded["find_flight"] is box.guarded["find_flight"]
     assert (await seen(fewer, "given")).code == "TOOL_NOT_FOUND"
-
-
-GOOD = '"""Tools."""\nfrom orchestrator.tool import tool\n\n@tool\nasync def one(q: str) -> str:\n    """One."""\n    return q\n'
-
-
-async def test_tools_are_loaded_from_folders_and_files(tmp_path: Path) -> None:
-    (tmp_path / "good.py").write_text(GOOD)
-    (tmp_path / "_not.py").write_text("raise ValueError")
-    (tmp_path / "helper.py").write_text("X = 1\n")
-    for place in (tmp_path, tmp_path / "good.py", str(tmp_path)):
-        box = Toolbox.load([place])
-        assert [spec.name for spec in box.specs] == ["one"]
-        assert "\nhi\n" in (await seen(box, "one", {"q": "hi"})).content
-
-
-@pytest.mark.parametrize(
-    ("source", "told"),
-    [
-        ("def broken(:\n", r"bad\.py:1: "),
-        ("\n\nraise ValueError('boom')\n", r"bad\.py:3: ValueError: boom"),
-        ("import no_such_module_at_all\n", r"bad\.py:1: ModuleNotFoundError"),
-        ("from orchestrator.tool import tool\n@tool\nasync def f(q):\n    'X.'\n", r"bad\.py:2 f: q has no type"),
-        ("X = 1\n", "defines no tool"),
-    ],
-)
-def test_a_bad_tool_file_is_named_with_its_line(tmp_path: Path, source: str, told: str) -> None:
-    (tmp_path / "bad.py").write_text(source)
-    with pytest.raises(ConfigError, match=told):
-        Toolbox.load([tmp_path / "bad.py"])
-
-
-@pytest.mark.parametrize("place", ["no/such/file.py", "no_such_package_x.tools", "not a name", "empty"])
-def test_a_place_without_tools_is_named(tmp_path: Path, place: str) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(ConfigError, match=place.split(".", maxsplit=1)[0] if place != "empty" else "holds no"):
-        Toolbox.load([tmp_path / place if place == "empty" else place])
-
-
-def test_the_shipped_tools_load() -> None:
-    folder = Path(__file__).parent.parent / "tools"
-    assert {"calculator", "get_weather"} & {spec.name for spec in Toolbox.load([folder]).specs}

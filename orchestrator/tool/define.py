@@ -18,6 +18,7 @@ Hook = Callable[..., Awaitable[Any]]
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 EFFECTS: tuple[str, ...] = get_args(Effect)
 ROLES: tuple[str, ...] = get_args(Role)
+MARKS = ("repeatable", "side_effect", "trusted", "requires_approval", "common")
 _RESERVED = frozenset({"finish", "final_answer", "final"})
 
 
@@ -50,6 +51,14 @@ class Tool:
         """The name the model calls it by."""
         return self.spec.name
 
+    @property
+    def written(self) -> str:
+        """Where it was written, for people."""
+        code = getattr(self.function, "__code__", None)
+        if code is None or self.function.__module__ != self.home:
+            return self.home
+        return f"{code.co_filename}:{code.co_firstlineno}"
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The plain function, unchecked: for tests and for other tools."""
         return self.function(*args, **kwargs)
@@ -79,7 +88,7 @@ def tool(
 
 def _made(function: Callable[..., Any], name: str | None, options: dict[str, Any]) -> Tool:
     if isinstance(function, Tool) or not inspect.isroutine(function):
-        raise ConfigError(f"@tool decorates a plain function, not {function!r}")
+        raise ConfigError(f"@tool decorates a plain function, not {_named(function)}")
     name = name or function.__name__
     where = _where(function)
     if not _NAME.fullmatch(name):
@@ -107,6 +116,8 @@ def _made(function: Callable[..., Any], name: str | None, options: dict[str, Any
     }
     if unknown := set(options) - known:
         raise ConfigError(f"{where}: @tool has no option {min(unknown)!r}; it has {', '.join(sorted(known))}")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ConfigError(f"{where}: a tool gives one result and this one yields; return a list")
     arguments = signature_of(function, where)
     hook = options.pop("reconcile", None)
     if hook is not None and not inspect.iscoroutinefunction(hook):
@@ -143,21 +154,26 @@ def _spec(first: ToolSpec, options: Mapping[str, Any], where: str) -> ToolSpec:
         raise ConfigError(f"{where}: aliases is {aliases!r}; write a tuple of names, ('...',)")
     if len({alias.casefold() for alias in aliases} | {first.name.casefold()}) != len(aliases) + 1:
         raise ConfigError(f"{where}: an alias repeats another or the tool's own name; write each once")
+    marks: dict[str, Any] = {name: _mark(options, name, where) for name in MARKS if options.get(name) is not None}
     return replace(
         first,
         timeout=float(timeout),
         facts=facts,
         aliases=tuple(aliases),
-        repeatable=bool(options.get("repeatable", first.repeatable)),
-        side_effect=bool(options.get("side_effect", first.side_effect)),
         effect=effect,
         roles=_roles(first, options, where),
         names=_names(options, where),
-        trusted=bool(options.get("trusted", first.trusted)),
-        requires_approval=bool(options.get("requires_approval", first.requires_approval)),
-        common=bool(options.get("common", is_common(first.name))),
         version=str(options.get("version", first.version)),
+        **({"common": is_common(first.name)} | marks),
     )
+
+
+def _mark(options: Mapping[str, Any], name: str, where: str) -> bool:
+    """A word such as "no" would count as True."""
+    value = options[name]
+    if not isinstance(value, bool):
+        raise ConfigError(f"{where}: {name} is {value!r}; write True or False")
+    return value
 
 
 def _roles(first: ToolSpec, options: Mapping[str, Any], where: str) -> dict[str, Role]:
@@ -181,6 +197,14 @@ def _names(options: Mapping[str, Any], where: str) -> dict[str, tuple[str, str]]
                 f"{where}: names gives {pair!r} for {argument!r}; write two fields of a record, ('id', 'title')"
             )
     return {argument: (pair[0], pair[1]) for argument, pair in given.items()}
+
+
+def _named(value: object) -> str:
+    """A class by its own name and file; anything else as it shows itself."""
+    if inspect.isclass(value):
+        module = inspect.getmodule(value)
+        return f"the class {value.__name__} ({getattr(module, '__file__', None) or value.__module__})"
+    return repr(value)
 
 
 def _where(function: Callable[..., Any]) -> str:

@@ -222,7 +222,7 @@ def _by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
             raise ConfigError(f"{tool!r} is no tool; put @tool over the function")
         if tool.name in known:
             raise ConfigError(
-                f"two tools are called {tool.name!r} ({known[tool.name].home} and {tool.home}); rename one: @tool(name=...)"
+                f"two tools are called {tool.name!r} ({known[tool.name].written} and {tool.written}); rename one: @tool(name=...)"
             )
         known[tool.name] = tool
         for word in (tool.name, *tool.spec.aliases):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
+import structlog
 from pydantic import BaseModel
 
 from orchestrator.core.clean import Rules
@@ -26,6 +27,10 @@ from orchestrator.toolbox.called import Settled, settle
 GRACE = 0.05  # seconds that a cancelled tool has to put its things away
 LARGE = 262_144  # characters or bytes of a text that is cleaned in a thread
 _ENVELOPE = frozenset(("status", "code", "data", "message"))
+MOST_TOLD = 1000
+"""Places whose tracebacks are logged by one process."""
+_log = structlog.stdlib.get_logger("orchestrator.toolbox")
+_TOLD: set[tuple[str, str, str, int]] = set()
 _STATES = ("success", "error", "pending")
 _LEFT_BEHIND: set[asyncio.Task[Any]] = set()
 
@@ -128,7 +133,19 @@ async def _run(what: Invocation, about: Context, threads: Threads) -> Settled:
             "TOOL_EXECUTION_ERROR", f"the tool tried to end the process (SystemExit: {error.code!r})"
         ) from None
     except Exception as error:  # a tool may raise anything: to the model it is one error with a name
+        _tell_where(tool, error)
         raise Permanent("TOOL_EXECUTION_ERROR", described(error)) from error
+
+
+def _tell_where(tool: Tool, error: Exception) -> None:
+    """What a tool did not mean to raise is mended in its code: log where, once for each place. What it says is in the Trace."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = (tool.name, type(error).__name__, frames[-1].filename, frames[-1].lineno or 0)
+    if place in _TOLD or len(_TOLD) >= MOST_TOLD:
+        return
+    _TOLD.add(place)
+    told = "".join(["Traceback (most recent call last):\n", *traceback.format_list(frames[1:] or frames), place[1]])
+    _log.warning("tool_raised", tool=tool.name, at=f"{place[2]}:{place[3]}", exception=told)
 
 
 def _is_cancelled() -> bool:

@@ -88,11 +88,21 @@ def _executed(load: Callable[[], ModuleType], where: str) -> ModuleType:
         raise
     except SyntaxError as error:
         raise ConfigError(f"{error.filename}:{error.lineno}: {error.msg}") from error
+    except SystemExit as error:
+        raise ConfigError(
+            f"{_line(error, where)}: the file ends the process (SystemExit: {error.code}) when it is loaded; take that out"
+        ) from error
+    except ModuleNotFoundError as error:
+        if error.name is not None and not where.endswith(".py") and f"{where}.".startswith(f"{error.name}."):
+            raise ConfigError(
+                f"{where!r} is no folder here and no module of this Python; check `tools` in the settings (now in {Path.cwd()})"
+            ) from error
+        raise ConfigError(f"{_line(error, where)}: {type(error).__name__}: {error}") from error
     except Exception as error:  # an operator's file may raise anything when it is run: the place is what he needs
         raise ConfigError(f"{_line(error, where)}: {type(error).__name__}: {error}") from error
 
 
-def _line(error: Exception, where: str) -> str:
+def _line(error: BaseException, where: str) -> str:
     """The last line of the file itself in the traceback, or the file."""
     name = Path(where).name
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == name]

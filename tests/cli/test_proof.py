@@ -35,7 +35,7 @@ def test_with_a_key_strict_is_content_and_the_key_is_never_shown(cli: Call) -> N
     Path("trace.key").write_text("too short", "utf-8")
     said = cli("verify", run_id)
     assert said.code == Exit.USAGE
-    assert "trace.key: Value error, a key has at least 16 characters" in said.err
+    assert "trace.key: a key has at least 16 characters" in said.err
 
 
 def test_an_altered_entry_is_named(cli: Call) -> None:
