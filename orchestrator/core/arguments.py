@@ -109,8 +109,8 @@ def names(name: str, tools: Sequence[ToolSpec]) -> tuple[ToolSpec | None, bool]:
 
 
 def undecorated(name: str) -> str:
-    """Without quotes, backticks, asterisks, end punctuation, empty parentheses and one pair of brackets around it."""
-    plain = name.strip(_DECORATION).removesuffix("()").strip(_DECORATION)
+    """Without quotes, backticks, asterisks, end punctuation, Markdown's escape of `_`, empty parentheses and one pair of brackets around it."""
+    plain = name.replace("\\_", "_").strip(_DECORATION).removesuffix("()").strip(_DECORATION)
     if len(plain) > 2 and _PAIRS.get(plain[0]) == plain[-1]:
         plain = plain[1:-1].strip(_DECORATION)
     return plain

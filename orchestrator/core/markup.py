@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from orchestrator.core.arguments import literal, names
 from orchestrator.core.spec import Json, ToolSpec
 from orchestrator.core.text.marks import marks
+from orchestrator.core.text.pythonic import python_calls
 from orchestrator.core.text.words import FINISH, Kind
 
 _NAME = re.compile(r"[\s*_`]{0,9}([^\s\[(（【{:：*`]{1,100})")
@@ -35,8 +36,9 @@ def holds_call(text: str, tools: Sequence[ToolSpec]) -> bool:
             named = _NAME.match(body, mark.end)
             if named and (named[1].casefold() in FINISH or names(named[1], tools)[0] is not None):
                 return True
-    if _LEFTOVER.search(body):
+    if _LEFTOVER.search(body) or (body[:1] == "[" and python_calls(body, 0, tools) is not None):
         return True
+    body = body.removeprefix("functools")
     return body[:1] in ("{", "[") and _is_call(literal(body)[1], tools)
 
 

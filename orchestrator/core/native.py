@@ -124,7 +124,7 @@ def read(completion: Completion, tools: Sequence[ToolSpec], step: int) -> ModelT
     reasoning = completion.reasoning
     if parted.reasoning:
         reasoning = "\n".join(filter(None, (reasoning, parted.reasoning)))
-    intent, flags, ids = _intent(completion, visible, tools, step)
+    intent, flags, ids = _intent(completion, visible, tools, step, unfinished=parted.open)
     return ModelTurn(
         thought="" if isinstance(intent, Final) else visible,
         intent=intent,
@@ -139,7 +139,8 @@ def read(completion: Completion, tools: Sequence[ToolSpec], step: int) -> ModelT
 _Read = tuple[Intent, tuple[Anomaly, ...], list[str]]
 
 
-def _intent(completion: Completion, visible: str, tools: Sequence[ToolSpec], step: int) -> _Read:
+def _intent(completion: Completion, visible: str, tools: Sequence[ToolSpec], step: int, *, unfinished: bool) -> _Read:
+    """`unfinished`: the text ends inside reasoning, so what stands before it is no whole answer."""
     stop = completion.stop
     stopped = _STOPPED.get(stop)
     if stopped is not None:
@@ -148,6 +149,10 @@ def _intent(completion: Completion, visible: str, tools: Sequence[ToolSpec], ste
         return _actions(completion.calls, tools, step)
     if blank(visible):
         return _malformed(Anomaly.EMPTY)
+    if unfinished:
+        return _malformed(
+            Anomaly.TRUNCATED, "The reasoning had not ended when the reply did. Think less, then act or answer."
+        )
     if holds_call(visible, tools):
         return _malformed(Anomaly.UNPARSED_MARKUP)
     if stop is StopReason.TOOL_USE:

@@ -57,6 +57,9 @@ _DECISIVE = {
     "context_window_exceeded": "CONTEXT_LENGTH_EXCEEDED", "model_context_window_exceeded": "CONTEXT_LENGTH_EXCEEDED",
     "insufficient_quota": "QUOTA_EXHAUSTED", "billing_hard_limit_reached": "QUOTA_EXHAUSTED", "billing_error": "QUOTA_EXHAUSTED",
     "billing_not_active": "QUOTA_EXHAUSTED", "insufficient_balance": "QUOTA_EXHAUSTED", "arrearage": "QUOTA_EXHAUSTED",
+    "budget_exceeded": "QUOTA_EXHAUSTED", "accountoverdueerror": "QUOTA_EXHAUSTED", "1113": "QUOTA_EXHAUSTED",
+    "1261": "CONTEXT_LENGTH_EXCEEDED", "1301": "CONTENT_FILTERED", "tool_use_failed": "MALFORMED_RESPONSE",
+    "throttlingexception": "RATE_LIMITED", "modelerrorexception": "SERVER_ERROR",
     "insufficient_user_quota": "QUOTA_EXHAUSTED", "exceeded_current_quota_error": "QUOTA_EXHAUSTED",
     "invalid_api_key": "AUTH_ERROR", "authentication_error": "AUTH_ERROR", "invalid_authentication_error": "AUTH_ERROR",
     "model_not_found": "NOT_FOUND", "request_too_large": "REQUEST_TOO_LARGE", "overloaded_error": "OVERLOADED",
@@ -77,12 +80,15 @@ _SPOKEN = {
 _CONTEXT = (
     "context length", "context window", "context size", "context_length", "prompt is too long", "input is too long",
     "exceed context", "exceeds the context", "maximum context", "exceeds the model's maximum input",
-    "input length exceeds", "prompt too long",
+    "input length exceeds", "prompt too long", "maximum number of tokens allowed", "maximum prompt length", "maximum model length",
+    "maximum input length", "model token limit", "range of input length", "`inputs` tokens", "`inputs` must have less",
+    "too many tokens:", "上下文长度", "prompt 超长",
 )  # fmt: skip
 _HISTORY = (
     "tool_call_id", "tool_calls", "tool_use", "tool_result", "role 'tool'", 'role "tool"', "`signature`", "thinking block",
     "`thinking`", "non-empty content", "must be non-empty", "must alternate", "reasoning_content", "thought_signature",
 )  # fmt: skip
+_FILTER = ("content filtering policy", "content management policy", "violating our usage policy", "requires moderation")
 _BALANCE = ("credit balance is too low", "insufficient balance", "insufficient credits")
 _SECRET = re.compile(r"(?i)\b(?:sk|pk|rk|gsk|xai|key|bearer|aiza)[-_ ][\w*.…+/=-]{6,}|\b[\w-]{32,}\b")
 _SECONDS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?")
@@ -103,7 +109,8 @@ def failure(reply: Reply, now: float | None = None) -> CallError:
         body = None
     error = error_of(body)
     status = reply.status if not 200 <= reply.status < 300 else _number(error) or _number(dict_of(body)) or reply.status
-    code = _code(status, error, _words(body, error))
+    names = _names(dict_of(body) if error is None else error, headers.get("x-amzn-errortype", ""))
+    code = _code(status, error, _words(body, error), names)
     message = f"the endpoint answered {reply.status}{_told(code, body, error)}{_advice(code)}"
     kind = _KINDS[code]
     if status >= 500 and headers.get("x-should-retry", "").strip().lower() == "false":
@@ -176,8 +183,7 @@ def _delay(error: dict[str, Any] | None) -> float | None:
     return None
 
 
-def _code(status: int, error: dict[str, Any] | None, words: str) -> str:
-    names = _names(error)
+def _code(status: int, error: dict[str, Any] | None, words: str, names: list[str]) -> str:
     if found := next((_DECISIVE[name] for name in names if name in _DECISIVE), None):
         return found
     asked = status in (400, 413, 422, 500) or 200 <= status < 300
@@ -185,6 +191,8 @@ def _code(status: int, error: dict[str, Any] | None, words: str) -> str:
         return "CONTEXT_LENGTH_EXCEEDED"
     if status in (400, 403) and any(mark in words for mark in _BALANCE):
         return "QUOTA_EXHAUSTED"
+    if status in (400, 403) and any(mark in words for mark in _FILTER):
+        return "CONTENT_FILTERED"
     if status in (400, 422) and any(mark in words for mark in _HISTORY):
         return "HISTORY_INVALID"
     if status in _STATUS and status != 400:
@@ -197,13 +205,12 @@ def _code(status: int, error: dict[str, Any] | None, words: str) -> str:
     return spoken or ("SERVER_ERROR" if error is not None else "MALFORMED_RESPONSE")
 
 
-def _names(error: dict[str, Any] | None) -> list[str]:
-    error = dict_of(error)
+def _names(error: dict[str, Any], header: str) -> list[str]:
+    """The structured words for what is wrong, in lower case; Amazon writes `namespace#Name` and `Name:address`."""
     inner = dict_of(error.get("innererror"))
-    return [
-        text_of(value).lower()
-        for value in (error.get("code"), inner.get("code"), error.get("type"), error.get("status"))
-    ]
+    said = (error.get("code"), inner.get("code"), error.get("type"), error.get("status"), error.get("__type"))
+    words = [header, *(str(value) if isinstance(value, int) else text_of(value) for value in said)]
+    return [word.partition(":")[0].rpartition("#")[2].lower() for word in words]
 
 
 def _number(error: dict[str, Any] | None) -> int | None:

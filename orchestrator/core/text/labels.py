@@ -111,7 +111,7 @@ def _opened(text: str, at: int, *, tool: ToolSpec | None, ends: bool) -> tuple[W
     if char == "｛":
         return malformed("full-width braces are not JSON; write plain { } and quotes", _line_end(text, at))
     if char in "(（" and not ends:
-        return _arguments(text, at + 1, tool)
+        return arguments(text, at + 1, tool)
     close = _balanced(text, at)
     breaking = _BREAKING if ends else frozenset(Kind)
     label = next((m for m in marks(text, at) if m.label and not m.bare and m.kind in breaking), None)
@@ -143,7 +143,7 @@ def _balanced(text: str, at: int) -> int:
     return -1
 
 
-def _arguments(text: str, at: int, tool: ToolSpec | None) -> tuple[Written, int] | Broken:
+def arguments(text: str, at: int, tool: ToolSpec | None) -> tuple[Written, int] | Broken:
     """The inside of `name(...)`: one object, one quoted literal, or keyword=literal pairs; nothing is evaluated."""
     at = _past(re.compile(r"\s*"), text, at)
     if at >= len(text):

@@ -22,7 +22,7 @@ _BREAKS = str.maketrans(dict.fromkeys("\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", "\n"
 _BREAK = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _LINE = re.compile(r"[^\n]{2,}")
 _HIDDEN = re.compile(rf"\x1b\[[0-9;]*m|[{INVISIBLE}]")
-_WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+WIDE: Final = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
 
 
 def _spelled(label: str) -> str:
@@ -117,7 +117,7 @@ def _label(line: str, at: int) -> Mark | None:
     """The label that begins the line, if its colon (or its being a heading) makes it one."""
     head = line[:_HEAD]
     hidden = _HIDDEN.search(head) is not None
-    seen = (_HIDDEN.sub("", head) if hidden else head).translate(_WIDE)
+    seen = (_HIDDEN.sub("", head) if hidden else head).translate(WIDE)
     found = _LABEL.match(seen)
     if not found:
         return None

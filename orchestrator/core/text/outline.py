@@ -18,6 +18,7 @@ from orchestrator.core.text.found import Broken, Call, Ending, Found, after_blan
 from orchestrator.core.text.labels import action
 from orchestrator.core.text.marks import Mark, inline, marks
 from orchestrator.core.text.objects import call_at, calls_at
+from orchestrator.core.text.pythonic import python_calls
 from orchestrator.core.text.reasoning import part
 from orchestrator.core.text.tags import tagged
 from orchestrator.core.text.tokens import tokened
@@ -49,7 +50,8 @@ _SECOND = re.compile(r"[\s,;、，；]*+(?:(?:and|then|和|然后)\s++)*([^\s\[{
 class Outline:
     """A reply as understood: the intent without ids, what may be replayed, and whether more text could change it.
 
-    `settled`: the reader has discarded everything from some point on, so nothing that follows matters.
+    `settled`: the reader has discarded everything from some point on, so nothing that follows matters. `over`: a call that cannot
+    be read was followed by the model playing on, so that it did not end in the middle.
     """
 
     thought: str = ""
@@ -57,6 +59,7 @@ class Outline:
     found: Found | None = None
     anomalies: set[Anomaly] = field(default_factory=set)
     settled: bool = False
+    over: bool = False
     reasoning: str = ""
 
 
@@ -67,7 +70,7 @@ def outline(text: str, tools: Sequence[ToolSpec], *, prose_ends: bool = False) -
     visible = parted.visible[prefix.end() :] if prefix else parted.visible
     seen = Outline(reasoning=parted.reasoning)
     _walk(visible, tools, seen, prose_ends=prose_ends or parted.final)
-    if parted.open and not seen.settled:
+    if parted.open and not seen.settled and not seen.over:
         seen.found = Broken(Anomaly.TRUNCATED, "The reasoning had not ended when the reply did.", len(visible))
         seen.anomalies.clear()
     if isinstance(seen.found, Broken) and seen.found.problem in (Anomaly.EMPTY, Anomaly.TRUNCATED):
@@ -78,17 +81,23 @@ def outline(text: str, tools: Sequence[ToolSpec], *, prose_ends: bool = False) -
 
 
 def _walk(text: str, tools: Sequence[ToolSpec], seen: Outline, *, prose_ends: bool) -> None:
-    """Find the first mark that decides, and read it. Marks that name no tool are passed over, a few of them."""
+    """Find the first mark that decides, and read it. Marks that name no tool are passed over, a few of them.
+
+    What stands between `<thought>` and its end is passed over too; where the end is missing, it may still come.
+    """
     if _whole_object(text, tools, seen, prose_ends=prose_ends):
         return None
     nothing: list[tuple[int, Broken]] = []
-    at = 0
+    at, muses = 0, False
     for mark in marks(text):
+        if mark.word == "<thought>" and mark.start >= at and not muses:
+            shut = _THOUGHT_TAG.search(text, mark.end)
+            at, muses = (shut.start(), False) if shut else (at, True)
         if mark.bare or mark.start < at or mark.kind not in _DECISIVE:
             continue
         before = text[: nothing[0][0] if nothing else mark.start]
         if mark.kind is Kind.OBSERVATION:
-            return _forged(text, mark, _thought(before), seen)
+            return _forged(text, mark, _thought(before), seen, certain=not muses)
         if mark.kind is Kind.END:
             _undecided(text[: mark.start], seen, nothing, prose_ends=prose_ends)
             seen.anomalies |= {Anomaly.RUN_ON} if text[mark.end :].strip() else set()
@@ -97,7 +106,9 @@ def _walk(text: str, tools: Sequence[ToolSpec], seen: Outline, *, prose_ends: bo
         at = mark.end
         if found is not None and not (isinstance(found, Broken) and found.problem is Anomaly.NO_ACTION):
             seen.thought = found.thought if isinstance(found, Call) and found.thought else _thought(before)
-            return _settle(text, mark, found, tools, seen)
+            _settle(text, mark, found, tools, seen)
+            seen.settled = seen.settled and not muses
+            return None
         nothing.append((mark.start, found or Broken(Anomaly.NO_ACTION, "the markup holds no call.", mark.end)))
         if len(nothing) == _PASSED:
             break
@@ -139,18 +150,22 @@ def _action_tag(text: str, mark: Mark, tools: Sequence[ToolSpec]) -> Found:
 
 
 def _whole_object(text: str, tools: Sequence[ToolSpec], seen: Outline, *, prose_ends: bool) -> bool:
-    """A reply that begins with a JSON object, bare or fenced, which is a call or our own constrained form."""
-    start = after_blanks(text, 0)
+    """A reply that begins with a JSON object or a list of calls, bare or fenced, which is a call or our own constrained form."""
+    start, plain = after_blanks(text, 0), True
     fence = _OPEN_FENCE.match(text, start)
     at = fence.end() if fence else start
     if text.startswith("{", at):
         found = call_at(text, at, tools, announced=False)
     elif text.startswith("[", at) and text.startswith("{", after_blanks(text, at + 1)):
         found = calls_at(text, at, tools, announced=False)
+    elif text.startswith("functools[", at):
+        found = calls_at(text, at + len("functools"), tools)
+    elif text.startswith("[", at):
+        found, plain = python_calls(text, at, tools), False
     else:
         return False
     label = next((mark.start for mark in marks(text, at) if mark.label and not mark.bare), len(text))
-    if isinstance(found, Broken) and not _KEYED.search(text, at, min(at + 300, label)):
+    if plain and isinstance(found, Broken) and not _KEYED.search(text, at, min(at + 300, label)):
         found = found if prose_ends and found.problem is Anomaly.TRUNCATED else None
     if found is None:
         return False
@@ -196,6 +211,7 @@ def _settle(text: str, mark: Mark, found: Found, tools: Sequence[ToolSpec], seen
     if isinstance(found, Broken):
         over = [each for each in marks(text, mark.end) if _ends_broken(each)]
         seen.kept = text[: min([found.end, *(each.start for each in over)])].strip()
+        seen.over = any(each.kind in (Kind.OBSERVATION, Kind.QUESTION) for each in over)
         if any(each.kind is Kind.OBSERVATION for each in over):
             seen.anomalies.add(Anomaly.FORGED_OBSERVATION)
         return
@@ -271,11 +287,11 @@ def _past_noise(text: str, at: int) -> int:
     return at
 
 
-def _forged(text: str, mark: Mark, thought: str, seen: Outline) -> None:
+def _forged(text: str, mark: Mark, thought: str, seen: Outline, *, certain: bool) -> None:
     """The reply rests on a result that the model wrote itself."""
     seen.thought = thought
     seen.kept = text[: mark.start].strip()
-    seen.settled = True
+    seen.settled = certain
     detail = "You wrote an Observation yourself; only the host writes Observations, after your Action."
     seen.found = Broken(Anomaly.FORGED_OBSERVATION, detail, mark.start)
     seen.anomalies.add(Anomaly.FORGED_OBSERVATION)

@@ -9,15 +9,24 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from orchestrator.core.text.marks import labelled
+from orchestrator.core.text.marks import INVISIBLE, WIDE, labelled
 from orchestrator.core.text.words import Kind
 
 _TAG = re.compile(
-    r"<(?P<close>/?)(?:antml:)?(?P<name>think|thinking|reasoning|thinking_process|seed:think)>"
+    r"<(?P<close>/?)\s?(?:antml:)?(?:think|thinking|reasoning|(?:thinking|thought)_process|seed:think|思考(?:过程|過程)?|推理(?:过程|過程)?"
+    r"|(?P<aside>scratchpad|reflection|in(?:ner|ternal)_(?:monologue|thoughts?)))(?:\s[^<>/\n]{0,80})?>"
     r"|(?P<bracket>\[/?THINK\])|(?P<moon>◁/?think▷)"
+    r"|<\|(?P<edge>/?|start_|end_|begin_of_|end_of_)(?:think|thinking|thought|reasoning)\|>"
+    r"|(?P<spoken><\|(?:START_(?:RESPONSE|TEXT)|begin_of_solution)\|>)"
     r"|<\|channel\|?>(?P<channel>analysis|final|thought|commentary)(?=[\s<])[^\S\n]*(?:<\|message\|>)?\n?|(?P<shut><\|end\|>|<channel\|>)",
     re.IGNORECASE,
 )
+_MAYBE = (
+    "think", "thought_process", "reasoning", "thought|>", "<|channel", "<|start_", "<|begin_of_", "scratchpad", "reflection",
+    "inner_", "internal_", "<思考", "/思考", "<推理", "/推理",
+)  # fmt: skip
+_VEILED = re.compile(r"[<＜][^<>＜＞\n]{1,60}[>＞]")
+_HIDDEN = re.compile(f"[{INVISIBLE}]")
 _START = re.compile(r"<\|start\|>assistant", re.IGNORECASE)
 
 
@@ -35,39 +44,56 @@ class Parted:
 
 
 def part(text: str) -> Parted:
-    """Split the reply. A tag inside quotation marks or inline code on its line is text, and so is one in an Action's own line."""
+    """Split the reply. A tag inside quotation marks or inline code on its line is text, and so is one in an Action's own line.
+
+    An aside (`<reflection>` and the like) may stand inside reasoning, and neither ends the other.
+    """
+    tagged = "<" in text or "＜" in text or "◁" in text
+    if not tagged and ("[" not in text or "think]" not in text.casefold()):
+        return Parted(text, "")
+    if tagged and not text.isascii():
+        text = _VEILED.sub(_unveiled, text)
     low = text.casefold()
-    if "think" not in low and "reasoning" not in low and "<|channel" not in low:
+    for word in _MAYBE:
+        if word in low:
+            break
+    else:
         return Parted(text, "")
     visible: list[str] = []
     reasoning: list[str] = []
-    inside = final = False
+    inside = aside = final = False
     line = _Line(text)
     at = 0
     for tag in _TAG.finditer(text):
         if _channel_call(tag) or (not inside and line.quotes(tag.start(), tag.end(), at)):
             continue
         opens = _opens(tag)
-        if opens is None:
+        if opens is None or (inside and aside != bool(tag["aside"])):
             continue
         piece = text[at : tag.start()]
         if inside:
             reasoning.append(piece)
-        elif opens or tag["channel"]:
+        elif opens or tag["channel"] or tag["spoken"]:
             visible.append(piece)
         elif not tag["shut"]:
             reasoning.extend([*visible, piece])
             visible.clear()
         else:
             continue
-        inside = opens
-        final = final or (tag["channel"] or "").casefold() == "final"
+        inside, aside = opens, bool(tag["aside"])
+        final = final or bool(tag["spoken"]) or (tag["channel"] or "").casefold() == "final"
         at = tag.end()
     (reasoning if inside else visible).append(text[at:])
     shown = "".join(visible)
     if "<|start|>" in shown:
         shown = _START.sub("", shown)
     return Parted(shown, "\n".join(p.strip() for p in reasoning if p.strip()), inside, final and not inside)
+
+
+def _unveiled(tag: re.Match[str]) -> str:
+    """The tag in plain characters, if it is one of reasoning behind invisible or full-width ones."""
+    plain = _HIDDEN.sub("", tag[0]).translate(WIDE)
+    return plain if _TAG.fullmatch(plain) else tag[0]
 
 
 def _channel_call(tag: re.Match[str]) -> bool:
@@ -81,8 +107,10 @@ def _opens(tag: re.Match[str]) -> bool | None:
     """Whether reasoning begins (True) or ends (False) here; None if the tag says neither."""
     if tag["channel"]:
         return tag["channel"].casefold() != "final"
-    if tag["shut"]:
+    if tag["shut"] or tag["spoken"]:
         return False
+    if tag["edge"] is not None:
+        return tag["edge"].casefold() in ("", "start_", "begin_of_")
     if tag["bracket"] or tag["moon"]:
         return "/" not in tag[0]
     return not tag["close"]

@@ -26,10 +26,10 @@ _NAMED_END = re.compile(rf"</{_NS}parameter>")
 _FUNCTION_END = re.compile(r"</function>")
 _PARAMETER_END = re.compile(r"</parameter>")
 _WRAPPER = re.compile(
-    rf"\s*(?:<{_NS}(?:tool_calls?|toolcall|function_calls?|(?:minimax|seed|longcat)[:_]tool_call)>\s*)*", re.IGNORECASE
+    rf"\s*(?:<{_NS}(?:tool_calls?|toolcall|function_?calls?|(?:minimax|seed|longcat)[:_]tool_call)>\s*)*", re.IGNORECASE
 )
 _CLOSER = re.compile(
-    rf"\s*</{_NS}(?:tool_calls?|function_calls?|toolcall|action|(?:minimax|seed|longcat)[:_]tool_call)>", re.IGNORECASE
+    rf"\s*</{_NS}(?:tool_calls?|function_?calls?|toolcall|action|(?:minimax|seed|longcat)[:_]tool_call)>", re.IGNORECASE
 )
 _GLM_NAME = re.compile(r"\s*([^\s<{\[\"'`]{1,200})\s*(?=<arg_key>|</tool_call>)")
 _KEY = re.compile(r"\s*<arg_key>([^<\n]{1,200})</arg_key>\s*<arg_value>")

@@ -1,4 +1,4 @@
-"""The token dialects: Llama 3, Phi, Granite, Mistral, DeepSeek, Kimi, harmony, Qwen's own markers, DSPy fields, and markup we only refuse.
+"""The token dialects: Llama, Phi, Granite, Command, InternLM, Mistral, DeepSeek, Kimi, harmony, Qwen's own markers, DSPy fields, and markup we only refuse.
 
 A token announces a call; what follows is read by scanning. The name is never taken from the arguments, nor inferred from them.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
 
 from orchestrator.core.arguments import names, scan
 from orchestrator.core.events import Anomaly
@@ -15,14 +14,16 @@ from orchestrator.core.spec import ToolSpec
 from orchestrator.core.text.found import Broken, Call, Found, after_blanks, malformed, truncated, unreadable
 from orchestrator.core.text.marks import Mark
 from orchestrator.core.text.objects import call_at, calls_at
+from orchestrator.core.text.pythonic import python_calls
 
+_PLUGIN = re.compile(r"\s*<\|plugin\|>")
 _NAME = re.compile(r"\s*([^\s{\[(<✿]{1,200})\s*")
 _CALL_ID = re.compile(r"\s*\[CALL_ID\][^\s\[{]{0,80}")
 _ARGS = re.compile(r"\s*\[ARGS\]")
 _DEEPSEEK = re.compile(
-    r"(?:<｜tool▁calls▁begin｜>)?\s*<｜tool▁call▁begin｜>\s*+([^<\n]{0,200}+)<｜tool▁sep｜>([^\n{`]{0,200})"
+    r"(?:<[|｜]tool[▁_]calls[▁_]begin[|｜]>)?\s*<[|｜]tool[▁_]call[▁_]begin[|｜]>\s*+([^<\n]{0,200}+)<[|｜]tool[▁_]sep[|｜]>([^\n{`]{0,200})"
 )
-_DEEPSEEK_END: Final = "<｜tool▁call▁end｜>"
+_DEEPSEEK_WHOLE = re.compile(r"<[|｜]tool[▁_](?:sep|call[▁_]end)[|｜]>")
 _KIMI = re.compile(
     r"(?:<\|tool_calls_section_begin\|>)?\s*<\|tool_call_begin\|>\s*([^<\s]{1,200})\s*<\|tool_call_argument_begin\|>"
 )
@@ -40,11 +41,13 @@ def tokened(text: str, mark: Mark, tools: Sequence[ToolSpec]) -> Found | None:
     word = mark.word
     if word == "<|python_tag|>":
         return _json(text, mark, tools) or malformed("code is not run; write the call as JSON", len(text))
-    if word == "<|tool_call|>" and (found := _json(text, mark, tools)):
+    if word == "<|python_start|>":
+        return _python(text, mark, tools) or malformed("code is not run; write the call as JSON", len(text))
+    if word in ("<|tool_call|>", "<|start_action|>", "<|action_start|>") and (found := _json(text, mark, tools)):
         return found
     if word == "[tool_calls]":
         return _mistral(text, mark, tools)
-    if "tool▁call" in word:
+    if "tool▁call" in word or word == "<|tool_calls_begin|>" or _DEEPSEEK.match(text, mark.start):
         return _deepseek(text, mark)
     if "tool_call" in word and "begin" in word:
         return _kimi(text, mark, tools)
@@ -55,13 +58,20 @@ def tokened(text: str, mark: Mark, tools: Sequence[ToolSpec]) -> Found | None:
 
 
 def _json(text: str, mark: Mark, tools: Sequence[ToolSpec]) -> Found | None:
-    """One call or a list of them, as JSON right after the token: Llama 3, Phi, Granite. None: something else stands there."""
-    at = after_blanks(text, mark.end)
+    """One call or a list of them, as JSON right after the token: Llama 3, Phi, Granite, Command, InternLM. None: something else stands there."""
+    addressed = _PLUGIN.match(text, mark.end)
+    at = after_blanks(text, addressed.end() if addressed else mark.end)
     if text.startswith("{", at):
         return call_at(text, at, tools) or malformed("the JSON after the token names no tool", at)
     if text.startswith("[", at):
         return calls_at(text, at, tools) or malformed("the list after the token holds no call", at)
     return None
+
+
+def _python(text: str, mark: Mark, tools: Sequence[ToolSpec]) -> Found | None:
+    """Llama 4's list of calls after its token."""
+    at = after_blanks(text, mark.end)
+    return python_calls(text, at, tools) if text.startswith("[", at) else None
 
 
 def _mistral(text: str, mark: Mark, tools: Sequence[ToolSpec]) -> Found | None:
@@ -87,11 +97,9 @@ def _deepseek(text: str, mark: Mark) -> Found | None:
     """V3: `function<sep>name` and a fenced object; V3.1: `name<sep>` and a bare one."""
     head = _DEEPSEEK.match(text, mark.start)
     if not head:
-        rest = text[mark.end :]
-        whole = "<｜tool▁sep｜>" in rest or _DEEPSEEK_END in rest
         return (
             malformed("the call after its token cannot be read", len(text))
-            if whole
+            if _DEEPSEEK_WHOLE.search(text, mark.end)
             else truncated("The call", len(text))
         )
     before, after = head[1].strip(), head[2].strip()

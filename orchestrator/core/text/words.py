@@ -42,8 +42,9 @@ LABELS: Final[dict[Kind, tuple[str, ...]]] = {
         "observation", "observations", "observation result", "obs",
         "tool result", "tool results", "tool output", "tool response", "function result",
         "观察", "观察结果", "观察到", "观测", "观测结果", "观察内容", "觀察", "觀察結果", "觀測", "觀測結果",
-        "工具结果", "工具返回", "工具返回结果", "工具输出", "工具响应", "环境反馈",
-        "工具結果", "工具輸出",
+        "工具结果", "工具返回", "工具返回结果", "工具输出", "工具响应", "环境反馈", "环境返回",
+        "工具执行结果", "工具调用结果", "执行结果", "调用结果", "返回结果", "函数返回", "函数结果", "函数返回结果",
+        "工具結果", "工具輸出", "執行結果", "返回結果", "実行結果", "실행 결과",
         "観察", "観察結果", "観測", "観測結果", "オブザベーション", "オブザーベーション", "ツール結果", "ツール出力",
         "관찰", "관찰 결과", "관측", "관측 결과", "도구 결과", "도구 출력",
         "observación", "observação", "beobachtung", "osservazione", "наблюдение",
@@ -86,9 +87,10 @@ ANSWER_KEYS: Final = frozenset(
 TAGS: Final[dict[Kind, tuple[str, ...]]] = {
     Kind.THOUGHT: ("<thought>", "[[ ## next_thought ## ]]", "[[ ## thought ## ]]"),
     Kind.CALL: (
-        "<tool_call>", "<tool_calls>", "<function_call>", "<function_calls>", "<invoke name=", "<function=", "<action>", "<|python_tag|>", "[TOOL_CALLS]", "<toolcall>", "<|tool_call>",
+        "<tool_call>", "<tool_calls>", "<function_call>", "<function_calls>", "<functioncall>", "<invoke name=", "<function=", "<action>", "<|python_tag|>", "[TOOL_CALLS]", "<toolcall>", "<|tool_call>",
         "<|tool_call|>", "<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<｜DSML｜function_calls>", "<｜DSML｜invoke name=",
         "<|tool_calls_section_begin|>", "<|tool_call_begin|>", "✿FUNCTION✿", "[[ ## next_tool_name ## ]]",
+        "<|tool▁calls▁begin|>", "<|tool▁call▁begin|>", "<|tool_calls_begin|>", "<|START_ACTION|>", "<|action_start|>", "<|python_start|>",
         "[Calling tool:", "<minimax:tool_call>", "<longcat_tool_call>", "<|channel|>commentary to=", "<seed:tool_call>",
     ),
     Kind.OBSERVATION: (
@@ -96,7 +98,7 @@ TAGS: Final[dict[Kind, tuple[str, ...]]] = {
         "<function_response>", "<function_result>", "<function_results>", "<observation>",
         "<action_result>", "[TOOL_RESULTS]", "[TOOL_RESULT]", "[/TOOL_CALLS]", "<|observation|>", "<|tool_response>",
         "<|tool_response|>", "<|tool_result|>", "<|tool_results|>", "<|tool|>", "<|ipython|>", "<｜tool▁outputs▁begin｜>",
-        "<｜tool▁output▁begin｜>", "<｜DSML｜function_results>", "<|tool_outputs_section_begin|>", "<|tool_output_begin|>",
+        "<｜tool▁output▁begin｜>", "<|tool▁outputs▁begin|>", "<|tool_outputs_begin|>", "<|START_TOOL_RESULT|>", "<|im_start|>environment", "<｜DSML｜function_results>", "<|tool_outputs_section_begin|>", "<|tool_output_begin|>",
         "<|start_header_id|>ipython", "<|start_header_id|>tool", "<|im_start|>tool", "<|im_system|>tool", "<|start|>functions.",
         "<|start|>tool", "<start_function_response>", "✿RESULT✿", "[[ ## observation", "[[ ## tool_result",
     ),
@@ -105,6 +107,6 @@ TAGS: Final[dict[Kind, tuple[str, ...]]] = {
         "<|im_end|>", "<|im_start|>", "<|eot_id|>", "<|eom_id|>", "<|start_header_id|>", "<|endoftext|>", "<|end_of_text|>",
         "<|end|>", "<|return|>", "<|call|>", "<|start|>", "<end_of_turn>", "<start_of_turn>", "<｜end▁of▁sentence｜>",
         "<｜User｜>", "<｜Assistant｜>", "<|user|>", "<|assistant|>", "<|system|>", "[INST]", "</s>", "✿RETURN✿", "<turn|>",
-        "<|turn>", "<|im_user|>", "<|im_assistant|>", "[[ ## completed ## ]]",
+        "<|turn>", "<|END_RESPONSE|>", "<|END_TEXT|>", "<|end_of_solution|>", "<|END_OF_TURN_TOKEN|>", "<|START_OF_TURN_TOKEN|>", "<|im_user|>", "<|im_assistant|>", "[[ ## completed ## ]]",
     ),
 }  # fmt: skip

@@ -23,6 +23,7 @@ PIECES = st.sampled_from(
         "观察：y", "Question: q", "\n", "\n", "\n\n", " ", "```", "```json\n", "<think>", "<tool_call>", "</tool_call>", '{"name": "search", "arguments": {"query": "x"}}', "{", "}",
         "[", "]", '"', "`", "> ", "**", "<tool_response>", "[TOOL_CALLS]", "<function=search>", "<parameter=query>", "</parameter>", "</function>", "<|im_end|>", "<answer>", "</answer>",
         "x", "，", "\r\n", "\u200b", "\x00", "\ud800", "<｜tool▁calls▁begin｜>", "<arg_key>", "<|channel|>", "finish[", "1. ", "Action:", "Obs", "ervation:",
+        "<thought>", "</thought>", "<reflection>", "</reflection>", "</thinking>", "[search(query='x')]", "<|START_THINKING|>", "<|END_THINKING|>", "<|START_ACTION|>", "functools", "＜think＞",
     ]
 )  # fmt: skip
 REPLIES = st.lists(PIECES, max_size=14).map("".join) | st.text(max_size=80) | st.sampled_from(TEXTS)
@@ -73,8 +74,11 @@ def test_a_stream_is_cut_only_where_the_reader_discards(text: str, size: int) ->
     kept = cut.text
     assert text.startswith(kept)
     assert kept.startswith(shown + ("" if cut.over else cut.rest()))
-    later = text[len(kept) :].casefold()
-    orphan = any(tag in later for tag in ("</think", "</reasoning", "[/think", "◁/think", "<|channel"))
+    later = text[max(0, len(kept) - 16) :].casefold()  # the piece that cut the stream may hold the tag's beginning
+    orphan = any(
+        tag in later
+        for tag in ("</think", "</reasoning", "</reflection", "[/think", "◁/think", "<|channel", "<|end_thinking")
+    )
     if not orphan:
         assert _read(kept).intent == _read(text).intent
 
@@ -88,6 +92,8 @@ HOSTILE = {
     "parameters": "<function=search>" + "<parameter=a>\nx\n</parameter>\n" * (N // 29), "closers": "<function=search><parameter=a>" + "</parameter>" * (N // 12), "finals": "Final Answer: x\n" * (N // 16),
     "keywords": "Action: search(" + "a=1," * (N // 4), "ands": "Action: search[x] " + "and " * (N // 4), "mentions": "I use <tool_call> here. " * (N // 24), "channels": "<|channel|>analysis<|message|>" * (N // 30),
     "questions": "Final Answer: x\n" + "Question: y\n" * (N // 12), "answers": "<answer>" * (N // 8), "tokens": "<｜tool▁calls▁begin｜>" * (N // 20), "list": '[{"a":1},' * (N // 9),
+    "thoughts": "<thought>" * (N // 9), "thoughts shut": "<thought></thought>" * (N // 19), "asides": "<reflection></reflection>" * (N // 25), "veiled": "＜\u200b" * (N // 2), "wide tags": "＜think＞" * (N // 7),
+    "python calls": "[search(query='x')," + "search(query='x')," * (N // 18), "python open": "[search(query=" + "[" * N, "functools": "functools[" * (N // 10), "pipes": "<|START_THINKING|>" * (N // 18),
 }  # fmt: skip
 
 
