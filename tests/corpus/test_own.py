@@ -1,4 +1,4 @@
-"""Our own cases in the corpus' words, written from the design before the code was read; each must pass as the given ones do."""
+"""Our own cases in the corpus' words, written from the design, not from the code; each must pass as the given ones do."""
 
 from __future__ import annotations
 

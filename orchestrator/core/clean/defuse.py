@@ -53,6 +53,7 @@ _TAGS = (
     r"[\w:-]{0,24}(?:tool|function|action)[_▁ -]?(?:call|use|result|response|output|code|request|input|name)s?",
     r"function|(?:antml:)?(?:invoke|parameter)",
     r"think(?:ing)?|thoughts?|reasoning|scratchpad|reflection|actions?|observations?|final(?:_answer|_response)?|answer|finish",
+    r"(?:thinking|thought)_process|in(?:ner|ternal)_(?:monologue|thoughts?)|思考(?:过程|過程)?|推理(?:过程|過程)?",
     r"system(?:[_-](?:prompt|reminder))?|assistant|human|arg_(?:key|value)|s|bos|eos|pad|unk|start_of_turn|end_of_turn|start_of_image",
     r"begin_of_text|end_of_text|execute(?:_tool)?|tools|available_tools",
 )
