@@ -96,7 +96,7 @@ _CUE: Final = re.compile(
     f"{_W}let me{_E}"
     f"|{_W}(?:i|we){_ADVERB}(?:['’](?:ll|d)| (?:will|would|need(?: to)?|should|must|can now)){_E}"
     f"|{_W}(?:i|we){_ADVERB}(?:['’](?:m|re)| am| are){_ADVERB} {_CALLING}{_E}"
-    "|我来|我将|我要|我会|接下来|现在|正在|先"
+    "|我来|我将|我要|我会|接下来|(?<![出发体呈实])现在|正在|(?<![原领祖])先(?![生前])"
 )
 _LEAD: Final = re.compile(r"[\s\"'“‘「『`*#>•-]{0,20}(?:(?:now|next|so|then|first|ok) )?[\"'“‘「『`*]{0,4}")
 _LEADING_CALL: Final = re.compile(rf"{_LEAD.pattern}{_CALLS}{_E}")

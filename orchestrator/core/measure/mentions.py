@@ -17,7 +17,9 @@ _W: Final = "(?<![a-z0-9_])"  # a word of Latin letters starts here; \b would ta
 _E: Final = "(?![a-z0-9_])"
 
 _NOT: Final = re.compile(
-    f"(?P<skip>要不要|是不是|能不能|分别|特别|不过|不仅)|没有必要|不|别|无需|n['’]t{_E}|{_W}(?:not|no|never|without|cannot|instead of|rather than){_E}"
+    "(?P<skip>要不要|是不是|能不能|不过|不[仅但光只论断错]|不行就|不得不|差不多"
+    "|别(?<=[分特识差辨鉴判]别)|别(?<=[类级区性]别)(?![用调查把让]))"
+    f"|没有必要|不|别|无需|n['’]t{_E}|{_W}(?:not|no|never|without|cannot|instead of|rather than){_E}"
 )
 _NOT_HINTS: Final = (
     "no",

@@ -33,7 +33,7 @@ Place: TypeAlias = tuple[str, int, int]
 
 _LONGEST: Final = 128  # providers allow 64; a name that a model made up can have any length
 _ENOUGH: Final = 4096  # a Thought that names tools more often is noise: what follows is not looked at
-_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _JOINT: Final = re.compile(r"[\s_-]+")
 _SEPARATOR: Final = "[_ -]?"
 _NAMESPACE: Final = r"(?:(?:functions?|tools?|default_api)[.:/]|mcp__[a-z0-9-]{1,64}?__|mcp\.[a-z0-9-]{1,64}\.)"
@@ -51,7 +51,7 @@ _IS_CJK: Final = re.compile(f"[{CJK}]")
 
 def parts(name: str) -> tuple[str, ...]:
     """A name split at `_`, `-`, blanks and camel humps, normalised."""
-    return tuple(part for part in _JOINT.split(normalise(_HUMP.sub("_", name))) if part)
+    return tuple(part for part in _JOINT.split(normalise(HUMP.sub("_", name))) if part)
 
 
 def spelling(name: str) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 
 from orchestrator.core.measure.clauses import CJK, ECHO, Spans, Text, lazy, normalise, read, spans
 from orchestrator.core.measure.families import COMPOUNDS, FAILURE, MARKERS, WORDS
-from orchestrator.core.measure.names import ToolName, names
+from orchestrator.core.measure.names import HUMP, ToolName, names
 from orchestrator.core.measure.tokens import Key
 from orchestrator.core.measure.values import places
 
@@ -32,8 +32,8 @@ def either(phrases: Iterable[str]) -> str:
 
 @lru_cache(maxsize=256)
 def number(digits: str) -> re.Pattern[str]:
-    """The pattern of a bare number, not inside a longer one or a name."""
-    return re.compile(rf"(?<![a-z0-9_])(?<![a-z0-9_][.-]){digits}(?![a-z0-9_]|[.-][a-z0-9_])")
+    """The pattern of a bare number, not inside a longer one or a name; `HTTP503` has its marker with it."""
+    return re.compile(rf"(?<![a-z0-9_])(?<![a-z0-9_][.-])(?:http)?{digits}(?![a-z0-9_]|[.-][a-z0-9_])")
 
 
 _CONTRACTION: Final = re.compile(
@@ -51,7 +51,9 @@ _FULL: Final = {
 _COMPOUND: Final = re.compile(either(COMPOUNDS))
 _FAILURE: Final = re.compile(either(FAILURE))
 _MARKER: Final = re.compile(either((*MARKERS, *FAILURE)))
-_NOT: Final = re.compile(f"{_W}(?:no|(?:can)?not|without|never){_E}|没有|没|无|未|不是|并非")
+_NOT: Final = re.compile(
+    f"{_W}(?:no|(?:can)?not|without|never){_E}|没有|没(?![想料]到)|无(?![论疑])|未(?!来)|(?<!是)不是|并非"
+)
 _PHRASES: Final = {*FAILURE, *(phrase for spoken in WORDS.values() for phrase in spoken)}
 _NEGATIVE: Final = re.compile(either(phrase for phrase in _PHRASES if _NOT.search(phrase)))
 """The phrases of the table that hold a negation, which negates nothing else."""
@@ -60,11 +62,37 @@ _PERMISSION: Final = re.compile("permission|权限")
 _DIRECTLY: Final = re.compile(f"{_W}(?:is|was|gave|got|returned) (?:an? )?$")
 
 
+_CLASS: Final = re.compile(
+    "(?<![A-Za-z0-9_])(?=[A-Z]{1,16}[a-z]{1,40}[A-Z]|[A-Z]{2,16}[a-z])[A-Za-z]{4,80}(?![A-Za-z0-9_])"
+)
+_OF_CLASS: Final = re.compile(
+    "(?:Error|Exception|Failure)$|Time(?:dO|o)ut|NotFound|NoSuch|NotExist|Unauthori[sz]ed|Forbidden|Denied|Refused|NotAllowed|RateLimit"
+    "|TooMany|Throttl|Invalid|Malformed|Missing|OutOfRange|Unavailable|Overload|Conflict|AlreadyExists|CircuitOpen|Unknown"
+)
+_CONSTANT: Final = re.compile("(?<![A-Za-z0-9_])[A-Z][A-Z0-9]{1,40}(?:_[A-Z0-9]{1,40}){1,8}(?![A-Za-z0-9_])")
+_OF_CONSTANT: Final = re.compile(
+    "_(?:ERROR|EXCEPTION|FAILURE|FAILED)$|TIME(?:D_)?OUT|NOT_FOUND|NO_SUCH|NOT_EXIST|UNAUTHORI[SZ]ED|FORBIDDEN|DENIED|REFUSED"
+    "|NOT_ALLOWED|RATE_LIMIT|TOO_MANY|THROTTL|INVALID|MALFORMED|MISSING|OUT_OF_RANGE|UNAVAILABLE|OVERLOAD|CONFLICT|ALREADY_EXISTS"
+    "|CIRCUIT_OPEN|UNKNOWN"
+)
+
+
+def spread(written: str) -> str:
+    """The text with what names an error cut into words: `TimeoutError`, `AccessDenied`, `GATEWAY_TIMEOUT`."""
+    written = _CLASS.sub(lambda match: HUMP.sub(" ", match[0]) if _OF_CLASS.search(match[0]) else match[0], written)
+    if "_" not in written:
+        return written
+    return _CONSTANT.sub(
+        lambda match: match[0].replace("_", " ") if _OF_CONSTANT.search(match[0]) else match[0], written
+    )
+
+
 class Said:
     """The text of one turn, read for what it says of failures."""
 
     def __init__(self, written: str, goal: str) -> None:
-        text = read(_CONTRACTION.sub(_expanded, written), goal)
+        goal = spread(goal)
+        text = read(_CONTRACTION.sub(_expanded, spread(written)), goal)
         self.text = Text(_COMPOUND.sub(lambda match: ECHO * len(match[0]), text.plain))
         self._goal = normalise(goal)
         self._in_goal: dict[str, bool] = {}
@@ -81,8 +109,10 @@ class Said:
         """Does this bare number stand beside a marker, or as a whole clause?"""
         for match in pattern.finditer(self.text.plain):
             low, high = self.text.clause(match.start())
-            marked = self._markers.within(low, high) or _DIRECTLY.search(
-                self.text.plain, max(low, match.start() - 20), match.start()
+            marked = (
+                match[0].startswith("http")
+                or self._markers.within(low, high)
+                or _DIRECTLY.search(self.text.plain, max(low, match.start() - 20), match.start())
             )
             if (marked or self._alone(low, high, match)) and self._counts(*match.span()):
                 return True
