@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import typing
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from pydantic import BaseModel
 
 from orchestrator.cli import app
 from orchestrator.settings import Settings
+from tests.dashboards.labels import Exported, exported
 
 PACKAGE = Path(__file__).parent.parent.parent / "orchestrator"
 FROM_THE_LIBRARIES = frozenset({"PGPASSWORD", "PATH", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"})
@@ -75,3 +77,9 @@ def metrics() -> frozenset[str]:
         name for file in files for name in re.findall(r"[\"'](orchestrator_[a-z0-9_]+)[\"']", file.read_text("utf-8"))
     }
     return frozenset(names | {name + end for name in names for end in ("_total", "_bucket", "_sum", "_count")})
+
+
+@cache
+def series() -> Exported:
+    """The labels of each series that a worker exports, and their values."""
+    return asyncio.run(exported())

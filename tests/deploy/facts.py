@@ -13,6 +13,7 @@ LAWS: tuple[Law, ...] = (
     laws.compose_variables_are_given,
     laws.commands_exist,
     laws.metrics_exist,
+    laws.labels_exist,
     laws.rules_are_generated,
     laws.grace_is_granted,
     laws.paths_exist,

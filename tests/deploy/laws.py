@@ -15,6 +15,7 @@ from unittest.mock import patch
 from orchestrator.errors import ConfigError
 from orchestrator.settings import Settings, WorkerSettings
 from orchestrator.worker.work import LAST_WORDS
+from tests.dashboards.labels import wrong_matchers
 from tests.deploy import code
 from tests.deploy.tree import BIN, MOUNT, Tree, secrets_named
 
@@ -104,6 +105,13 @@ def metrics_exist(tree: Tree) -> Iterator[str]:
         for name in set(re.findall(r"(?<![:\w./-])orchestrator_[a-z0-9_]+", file.read_text("utf-8"))):
             if name not in code.metrics():
                 yield f"{file.relative_to(tree.root)}: no metric {name} is exported"
+
+
+def labels_exist(tree: Tree) -> Iterator[str]:
+    """A series is asked for by labels that it has, and by values that they can have."""
+    for file in (each for each in tree.deploy.rglob("*.y*ml") if each.is_file()):
+        for problem in wrong_matchers(file.read_text("utf-8"), code.series()):
+            yield f"{file.relative_to(tree.root)}: {problem}"
 
 
 def rules_are_generated(tree: Tree) -> Iterator[str]:
