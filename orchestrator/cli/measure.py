@@ -60,7 +60,7 @@ async def _measured(ctx: Context, since: str | None, runs: Sequence[str]) -> tup
                 raise StoreError(f"no run {run_id!r} in {ctx.settings.place}: `orchestrator runs` lists them")
             count += 1
             try:
-                found += samples(trace)
+                found += list(samples(trace))
             except IllegalEvent as error:
                 damaged.append(f"run {run_id}: {error}")
     return found, count, damaged

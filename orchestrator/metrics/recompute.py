@@ -34,15 +34,17 @@ def samples(trace: Trace) -> Iterator[Sample]:
 async def recompute(
     store: Store, *, since: float | None = None, runs: Sequence[str] = ()
 ) -> AsyncIterator[tuple[str, Trace]]:
-    """The traces of these runs, or of all that began at or after unix time `since`, newest first; with their ids."""
-    for run_id in runs:
+    """The traces of these runs, each once, or of all that began at or after unix time `since`, newest first; with their ids. Of a
+    run that is asked for and is not there the trace is empty."""
+    for run_id in dict.fromkeys(runs):
         yield run_id, await store.read(run_id)
     if runs:
         return
     after: tuple[float, str] | None = None
     while page := await store.runs(since=since, after=after, limit=PAGE):
         for row in page:
-            yield row.run_id, await store.read(row.run_id)
+            if trace := await store.read(row.run_id):  # else it was deleted meanwhile
+                yield row.run_id, trace
         if len(page) < PAGE:
             return
         after = page[-1].key

@@ -41,6 +41,18 @@ def test_measure_gives_every_series_as_json_lines(cli: Call) -> None:
     ]
 
 
+def test_a_run_that_is_named_twice_is_measured_once(cli: Call) -> None:
+    run_id = ran(cli)
+    assert cli("measure", "--run", run_id, "--run", run_id).out == cli("measure", "--run", run_id).out
+
+
+def test_a_run_that_is_deleted_while_the_others_are_read_is_passed_over(cli: Call) -> None:
+    gone, left = ran(cli), ran(cli)
+    with sqlite3.connect("var/orchestrator.db") as store:
+        store.execute("delete from entries where run_id = ?", (gone,))
+    assert cli("measure", "--json").out == cli("measure", "--run", left, "--json").out
+
+
 def test_measure_since_leaves_out_older_runs(cli: Call) -> None:
     ran(cli)
     with sqlite3.connect("var/orchestrator.db") as store:
@@ -63,3 +75,13 @@ def test_a_damaged_trace_is_named_and_the_rest_is_measured(cli: Call) -> None:
     said = cli("measure", "--json")
     assert bad in said.err and good not in said.err
     assert "orchestrator_runs_total" in said.out
+
+
+def test_of_a_trace_that_breaks_off_nothing_is_counted(cli: Call) -> None:
+    bad, good = ran(cli), ran(cli)
+    with sqlite3.connect("var/orchestrator.db") as store:
+        (last,) = store.execute("select max(seq) from entries where run_id = ?", (bad,)).fetchone()
+        store.execute("delete from entries where run_id = ? and seq = ?", (bad, last - 1))
+    said = cli("measure", "--json")
+    assert bad in said.err
+    assert said.out == cli("measure", "--run", good, "--json").out
