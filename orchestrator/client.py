@@ -19,7 +19,15 @@ from pydantic import BaseModel, ValidationError
 
 from orchestrator.api.words import Health, Models, ProblemWords, RunLine, RunPage, RunState, Tools
 from orchestrator.core.events import Entry, Outcome, RunEnded
-from orchestrator.errors import CallError, OrchestratorError, RateLimited, Rejected, Unauthorised, Unavailable
+from orchestrator.errors import (
+    CallError,
+    ConfigError,
+    OrchestratorError,
+    RateLimited,
+    Rejected,
+    Unauthorised,
+    Unavailable,
+)
 from orchestrator.providers.sse import Events
 from orchestrator.stores.record import load_entry
 
@@ -52,6 +60,13 @@ class Client:
         timeout: float = 30.0,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
+        """ConfigError for a URL or a token that no server could be asked with."""
+        if not url.startswith(("http://", "https://")) or not _host(url):
+            raise ConfigError(f"{url!r} is no address of a server: write http://HOST:PORT or https://HOST")
+        if token is not None and (not token.isascii() or not token.isprintable() or " " in token):
+            raise ConfigError(
+                "the token holds characters that no token has: write it as `orchestrator token create` printed it"
+            )
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._http = httpx.AsyncClient(base_url=url, headers=headers, timeout=timeout, transport=transport)
 
@@ -226,6 +241,13 @@ def _status(body: bytes) -> int:
         return ProblemWords.model_validate_json(body).status
     except ValidationError:
         return 500
+
+
+def _host(url: str) -> str | None:
+    try:
+        return httpx.URL(url).host
+    except httpx.InvalidURL:
+        return None
 
 
 def _path(run_id: str) -> str:

@@ -33,7 +33,9 @@ from orchestrator.core.events import (
     Usage,
     Waiting,
 )
+from orchestrator.core.measure import Notice, Said, ToolName, error_observations, thought_actions, turn_text
 from orchestrator.core.run import Run, evolve
+from orchestrator.core.spec import JsonObject
 from orchestrator.errors import IllegalEvent
 
 EXCERPT = 600
@@ -67,7 +69,7 @@ def tree(trace: Trace, *, whole: bool = False, raw: Mapping[str, bytes] | None =
             root = branch = Tree(head(entry.run_id, event, entry.at))
         elif isinstance(event, ModelTurn):
             branch = root.add(_step(before.step, event, entry.at - run.started_at))
-            for line in turn_lines(event, whole=whole):
+            for line in (*turn_lines(event, whole=whole), *judged(before, event)):
                 branch.add(line)
         elif isinstance(event, Observation):
             branch.add(_observation(event, whole, (raw or {}).get(event.digest)))
@@ -107,9 +109,35 @@ def turn_lines(turn: ModelTurn, *, whole: bool = False) -> Iterator[Text]:
     yield from map(_tried, turn.attempts)
 
 
+def judged(run: Run, turn: ModelTurn) -> Iterator[Text]:
+    """What the health metrics hold against a turn: words that name another tool than the one it calls, a call that is announced
+    and not made, an error of the step before that it passes over. `run` is the run before it."""
+    start, now = run.start, turn_text(turn)
+    tools = tuple(ToolName(each.name, each.aliases, each.common, each.side_effect) for each in start.tools)
+    for found in thought_actions(now, tools, start.goal):
+        if found.result is Said.GAP:
+            yield Text(plain(f"gap: what it says names another tool than {found.tool}"), "red")
+        elif found.result is Said.NARRATED:
+            yield Text(plain(f"narrated: it announces a call of {found.tool} and makes none"), "red")
+    if run.steps:
+        last = turn_text(run.steps[-1].turn, run.steps[-1].observations)
+        for missed in error_observations(last, now, tools, start.goal):
+            if missed.result is Notice.IGNORED:
+                yield Text(plain(f"ignored: it passes over the error of {missed.id}"), "red")
+
+
+def decision_line(decision: Decision) -> Text:
+    """Who decided what, and the input that takes the place of the model's."""
+    who = f"{decision.by} (token {decision.via})" if decision.via else decision.by
+    edited = "" if decision.input is None else _json(decision.input)
+    return Text(
+        plain(" ".join(filter(None, (f"{who}:", decision.verdict, decision.id, edited, decision.reason)))), "yellow"
+    )
+
+
 def action_line(action: Action) -> Text:
     """`Action: tool {"input": ...}`."""
-    return _labelled("Action", f"{action.tool} {json.dumps(action.input, ensure_ascii=False, default=str)}")
+    return _labelled("Action", f"{action.tool} {_json(action.input)}")
 
 
 def observation_line(seen: Observation, *, whole: bool = False) -> Text:
@@ -124,9 +152,14 @@ def ending(run: Run, *, answer: bool = True) -> Text:
     ended = run.ended
     text = Text(f"{ended.outcome}", "bold green" if ended.outcome in _GOOD else "bold red")
     missing = f"missing: {ended.missing}" if ended.missing else ""
-    for part in filter(None, (ended.detail, missing, ended.answer if answer else None)):
+    for part in filter(None, (reason(ended), missing, ended.answer if answer else None)):
         text.append(f"\n{plain(part)}", "")
     return text.append(f"\n{figures(run)}", "dim")
+
+
+def reason(ended: RunEnded) -> str:
+    """Why the run ended so; without the colon behind which somebody who cancelled it wrote nothing."""
+    return (ended.detail or "").removesuffix(": ")
 
 
 def figures(run: Run) -> str:
@@ -194,11 +227,14 @@ def _aside(entry: Entry, run: Run) -> Text:
         case Waiting(id=action_id, reason=reason, until=until, why=why):
             told = f"waiting for {reason} of {action_id} until {when(until)}"
             return Text(plain(f"{told}; {why}" if why else told), "yellow")
-        case Decision(id=action_id, by=by, verdict=verdict, reason=reason, via=via):
-            who = f"{by} (token {via})" if via else by
-            return Text(plain(f"{who}: {verdict} {action_id} {reason}".rstrip()), "yellow")
+        case Decision() as decision:
+            return decision_line(decision)
         case event:
             return Text(plain(f"{event.kind} {getattr(event, 'id', '')}"), "dim")
+
+
+def _json(value: JsonObject) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _labelled(label: str, text: str, style: str = "") -> Text:

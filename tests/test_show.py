@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from orchestrator.core.events import ActionStarted, Anomaly, Attempt, Outcome, RunEnded, Trace, Waiting
+from orchestrator.core.events import ActionStarted, Anomaly, Attempt, Decision, Outcome, RunEnded, Trace, Waiting
 from orchestrator.show import EXCERPT, plain, tree
 from tests import build
 
@@ -56,6 +56,45 @@ def test_the_failure_itself_is_no_earlier_try() -> None:
 def test_an_open_run_shows_what_it_waits_for() -> None:
     trace = build.trace(build.started(), build.acts(1, ("search", {})), Waiting("1.0", until=2000.0, reason="approval"))
     assert "waiting for approval of 1.0 until 1970-01-01 00:33:20Z" in drawn(trace)
+
+
+def test_what_the_health_metrics_hold_against_a_turn_stands_under_it() -> None:
+    tools = (build.spec("search"), build.spec("lookup"))
+    text = drawn(
+        build.trace(
+            build.started(*tools),
+            build.acts(1, ("search", {"q": "x"}), thought="I will call lookup for this."),
+            ActionStarted("1.0"),
+            build.observed("1.0", "nothing there", code="NOT_FOUND"),
+            build.acts(2, ("lookup", {"q": "x"}), thought="Great, that is 42. Now lookup, to be sure."),
+            ActionStarted("2.0"),
+            build.observed("2.0", "more", tool="lookup"),
+            build.final("done"),
+        )
+    )
+    assert "gap: what it says names another tool than search" in text
+    assert text.count("gap: ") == 1
+    assert "ignored: it passes over the error of 1.0" in text
+    assert text.index("gap: ") < text.index("begun 1.0") < text.index("ignored: ") < text.index("begun 2.0")
+
+
+def test_a_turn_that_does_what_it_says_has_nothing_under_it() -> None:
+    told = drawn(build.trace(build.started(), build.acts(1, ("search", {"q": "x"}), thought="I will call search.")))
+    assert not any(word in told for word in ("gap: ", "narrated: ", "ignored: "))
+
+
+def test_an_edit_shows_the_input_that_was_run_instead() -> None:
+    waiting = Waiting("1.0", until=2000.0, reason="approval")
+    edit = Decision("1.0", "ann", "edit", {"amount": 20}, "half of it", "t1")
+    text = drawn(build.trace(build.started(), build.acts(1, ("search", {"amount": 40})), waiting, edit))
+    assert 'ann (token t1): edit 1.0 {"amount": 20} half of it' in text
+
+
+def test_somebody_who_cancels_without_a_word_leaves_no_colon_behind() -> None:
+    for reason, told in (("", "cancelled by ann\n"), ("enough", "cancelled by ann: enough\n")):
+        ended = RunEnded(Outcome.CANCELLED, detail=f"cancelled by ann: {reason}")
+        text = drawn(build.trace(build.started(), Decision("", "ann", "cancel", reason=reason), ended))
+        assert told in "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
 
 def test_long_texts_are_cut_unless_all_is_asked_for() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import platform
 import time
 from bisect import insort
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version as installed
 from math import ceil
 
@@ -17,6 +17,7 @@ import typer
 from orchestrator.assembly import make_store, open_toolbox
 from orchestrator.cli.context import Context, context, say, say_json, spin
 from orchestrator.cli.exits import Exit
+from orchestrator.cli.meant import Check, of_others, of_tools, of_variables
 from orchestrator.cli.run import AsJson
 from orchestrator.core.decide import AskModel
 from orchestrator.core.events import Entry, Observation, RunStarted
@@ -33,27 +34,13 @@ PATIENCE = 30.0
 NEWEST = 200
 """Runs whose tool calls are looked at."""
 
+OPTIONS = frozenset(
+    f"ORCHESTRATOR_{name}"
+    for name in ("CONFIG", "AGENT", "MODEL", "PROTOCOL", "LANGUAGE", "MAX_STEPS", "DEADLINE", "URL", "TOKEN")
+)
+"""Variables of options that are no settings."""
+
 config = typer.Typer(help="What the settings come to.", no_args_is_help=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One finding. `advice` is no fault: everything works, and somebody should look."""
-
-    name: str
-    ok: bool
-    detail: str
-    advice: bool = False
-
-    @property
-    def line(self) -> dict[str, str | bool]:
-        """As JSON has it."""
-        return {"check": self.name, "ok": self.ok, "advice": self.advice, "detail": self.detail}
-
-    @property
-    def mark(self) -> str:
-        """What it is called in front of its line."""
-        return "warn" if self.ok and self.advice else "ok" if self.ok else "FAIL"
 
 
 @config.command("show")
@@ -88,7 +75,12 @@ async def _checks(ctx: Context) -> AsyncIterator[Check]:
     except OrchestratorError as error:
         yield Check("settings", ok=False, detail=str(error))
         return
-    yield Check("settings", ok=True, detail=f"{len(settings.agents)} agents, {len(settings.models)} models")
+    found = f"{counted(len(settings.agents), 'agent')}, {counted(len(settings.models), 'model')}"
+    yield Check("settings", ok=True, detail=found)
+    for check in of_variables(os.environ, OPTIONS):
+        yield check
+    async for check in of_others(settings):
+        yield check
     yield await _store(settings)
     specs, checks = await _tools(settings)
     for check in (*checks, *await _slow(settings, specs)):
@@ -98,6 +90,11 @@ async def _checks(ctx: Context) -> AsyncIterator[Check]:
     async with EndpointModels(settings) as models:
         for check in await asyncio.gather(*(_model(models, settings, name) for name in settings.models)):
             yield check
+
+
+def counted(number: int, what: str) -> str:
+    """`1 agent`, `2 agents`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 async def _store(settings: Settings) -> Check:
@@ -122,6 +119,7 @@ async def _tools(settings: Settings) -> tuple[tuple[ToolSpec, ...], list[Check]]
     return specs, [
         found,
         *(Check(name, name.startswith(unasked) and name not in unasked, why) for name, why in absent.items()),
+        *of_tools(settings, specs, absent),
         *_idle(settings, specs, absent),
     ]
 

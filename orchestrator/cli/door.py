@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from getpass import getuser
+from os import getuid
 from typing import Annotated, Any, Protocol
 
 import typer
@@ -231,7 +232,15 @@ async def open_door(ctx: Context, url: str | None, token: str | None, *, by: str
     settings = ctx.settings
     async with open_queue(settings) as (store, dispatcher):
         inbox = Inbox(store, dispatcher, key=callback_key(settings), secrets=secrets_of(settings))
-        yield StoreDoor(settings, store, dispatcher, inbox, by or getuser())
+        yield StoreDoor(settings, store, dispatcher, inbox, by or _user())
+
+
+def _user() -> str:
+    """Who runs this process: a container may give it a number without a name."""
+    try:
+        return getuser()
+    except (KeyError, OSError):
+        return f"uid {getuid()}"
 
 
 def submission(asked: Asked) -> Mapping[str, Any]:

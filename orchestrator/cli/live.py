@@ -16,7 +16,7 @@ from rich.text import Text
 from orchestrator.core.events import Decision, Entry, ModelTurn, Observation, RunEnded, RunStarted, Waiting
 from orchestrator.core.prompt import Delta
 from orchestrator.core.run import Run, evolve
-from orchestrator.show import ending, head, observation_line, plain, turn_lines, when
+from orchestrator.show import decision_line, ending, head, observation_line, plain, turn_lines, when
 
 TAIL = 600
 """Characters of a growing reply that are shown."""
@@ -71,7 +71,7 @@ class View:
             case Waiting(id=action_id, reason=reason, until=until):
                 way = f": orchestrator approve {entry.run_id} {action_id} (or refuse)" if reason == "approval" else ""
                 yield Text(f"waiting for {reason} of action {action_id}, until {when(until)}{way}", "yellow")
-            case Decision(by=by, verdict=verdict, id=action_id):
-                yield Text(plain(f"{by}: {verdict} {action_id}"), "yellow")
+            case Decision() as decision:
+                yield decision_line(decision)
             case RunEnded():
                 yield ending(evolve(run, entry), answer=False)

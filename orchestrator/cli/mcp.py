@@ -12,7 +12,7 @@ import typer
 
 from orchestrator.api.tokens import EVERY_TENANT
 from orchestrator.cli.context import Context, context, spin
-from orchestrator.cli.worker import run_worker
+from orchestrator.cli.worker import able, run_worker
 from orchestrator.errors import ConfigError
 from orchestrator.metrics import Metrics
 from orchestrator.show import plain
@@ -43,6 +43,8 @@ async def _mcp(ctx: Context, tenant: str | None, *, worker: bool) -> int:
     # nothing is bound, so nobody must be kept out: whoever can start this can read the store
     near = ctx.settings.api.model_copy(update={"host": "127.0.0.1"})
     settings = ctx.settings.model_copy(update={"api": near})
+    if worker:
+        able(settings)
     who = Principal("mcp", tenant, frozenset({"read", "submit"}))
     async with AsyncExitStack() as stack:
         metrics = Metrics()

@@ -50,6 +50,9 @@ def status(
     for name, value in found.items():
         words = ", ".join(f"{key} {each}" for key, each in value.items()) if isinstance(value, dict) else value
         say(f"{name}: {words}")
+        if isinstance(value, dict) and value.get("waits for") == "approval":
+            action_id = name.removeprefix("action ")
+            say(f"  orchestrator approve {run_id} {action_id}\n  orchestrator refuse {run_id} {action_id}")
 
 
 def cancel(  # noqa: PLR0913  one argument for each option of the command line

@@ -15,6 +15,7 @@ from orchestrator.cli.context import Context, context, say, say_json, spin
 from orchestrator.cli.exits import Exit, of_outcome
 from orchestrator.cli.interrupt import Interrupt
 from orchestrator.cli.live import View
+from orchestrator.core.events import RunEnded
 from orchestrator.core.run import Run
 from orchestrator.core.spec import Language, Protocol
 from orchestrator.errors import StoreError
@@ -104,7 +105,10 @@ async def _resume(ctx: Context, run_id: str, *, as_json: bool, quiet: bool) -> E
         if not trace:
             raise StoreError(f"no run {run_id!r} in {ctx.settings.place}: `orchestrator runs` lists them")
         if not quiet:
-            ctx.err.print(f"run {run_id} goes on after {len(trace)} entries", style="bold")
+            over = isinstance(trace[-1].event, RunEnded)
+            ctx.err.print(
+                f"run {run_id} {'has ended already' if over else f'goes on after {len(trace)} entries'}", style="bold"
+            )
         return report(ctx, run_id, await interrupt.run(run_id, finish(run_id, ports)), as_json=as_json)
 
 

@@ -15,7 +15,7 @@ from orchestrator.api.tokens import EVERY_TENANT, SCOPES, Token, TokenFile
 from orchestrator.cli.context import Context, context, say, say_json, spin
 from orchestrator.cli.queue import span
 from orchestrator.cli.run import AsJson
-from orchestrator.cli.worker import run_worker, signals
+from orchestrator.cli.worker import able, run_worker, signals
 from orchestrator.errors import ConfigError
 from orchestrator.metrics import Metrics
 from orchestrator.settings import Settings
@@ -41,7 +41,7 @@ def serve(
     ctx = context(typed)
     changed = {key: value for key, value in {"host": host, "port": port}.items() if value is not None}
     settings = ctx.settings.model_copy(update={"api": ctx.settings.api.model_copy(update=changed)})
-    raise typer.Exit(spin(_serve(ctx, settings, worker=worker)))
+    raise typer.Exit(spin(_serve(ctx, able(settings) if worker else settings, worker=worker)))
 
 
 @token.command()

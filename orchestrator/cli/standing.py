@@ -8,7 +8,7 @@ from typing import Any
 
 from orchestrator.api.words import RunState, WaitingAction
 from orchestrator.core.run import Run
-from orchestrator.show import when
+from orchestrator.show import reason, when
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def of_run(run: Run) -> Standing:
     )
     ended = run.ended
     state = ended.outcome.value if ended else "waiting" if waiting else "open"
-    detail, answer = (ended.detail, ended.answer) if ended else (None, None)
+    detail, answer = (reason(ended), ended.answer) if ended else (None, None)
     steps = len(run.steps) + (run.turn is not None)
     return Standing(run.run_id, state, steps, run.start.goal, detail, answer, waiting)
 
@@ -54,7 +54,7 @@ def of_run(run: Run) -> Standing:
 def of_state(state: RunState) -> Standing:
     """From an API's words."""
     word = state.outcome.value if state.outcome else state.state
-    detail = state.detail if state.outcome or state.state == "damaged" else None
+    detail = (state.detail or "").removesuffix(": ") if state.outcome or state.state == "damaged" else None
     return Standing(state.run_id, word, state.steps, state.goal, detail, state.answer, tuple(state.waiting))
 
 

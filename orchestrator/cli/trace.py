@@ -68,6 +68,11 @@ def runs(  # noqa: PLR0913  one argument for each option of the command line
             row.run_id, when(row.started_at), ended, str(row.steps), Text(plain(row.agent)), Text(plain(row.goal))
         )
     context(typed).out.print(table)
+    if not rows:
+        wanted = opened or outcome or agent
+        context(typed).err.print(
+            f"no {'such ' if wanted else ''}runs in {context(typed).settings.place}", style="yellow"
+        )
 
 
 async def _show(ctx: Context, run_id: str, *, raw: bool, whole: bool, as_json: bool) -> None:

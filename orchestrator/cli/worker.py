@@ -15,6 +15,7 @@ from orchestrator import health, process
 from orchestrator.assembly import Offered, open_ports, secrets_of
 from orchestrator.cli.context import Context, context
 from orchestrator.dispatch import Dispatcher
+from orchestrator.errors import ConfigError
 from orchestrator.hooks import make_hooks
 from orchestrator.inbox import callback_token
 from orchestrator.log import log_entry
@@ -54,7 +55,7 @@ def worker(
     ctx = context(typed)
     given = {"concurrency": concurrency, "port": port, "monitor": monitor}
     changed = {key: value for key, value in given.items() if value is not None}
-    settings = ctx.settings
+    settings = able(ctx.settings)
     settings = settings.model_copy(update={"worker": settings.worker.model_copy(update=changed)})
     raise typer.Exit(process.run(run_worker(ctx, settings)))
 
@@ -118,6 +119,16 @@ async def run_worker(
         if budgets is not None:
             keeping.append(budgets.keep())
         return await _beside(working, keeping)
+
+
+def able(settings: Settings) -> Settings:
+    """The settings again. ConfigError without any model: such a worker would take runs and could drive none."""
+    if not settings.models:
+        raise ConfigError(
+            "no model is configured, and a worker takes runs to drive them: write a [models.NAME] table, or set OPENAI_BASE_URL, "
+            "OPENAI_API_KEY and OPENAI_MODEL (or the ANTHROPIC_ ones)"
+        )
+    return settings
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cli.exits import Exit
-from tests.cli.said import TEXT, TWO_HOPS, Call
+from tests.cli.said import TEXT, TWO_HOPS, Call, ran
 
 
 def test_run_prints_the_answer_alone_and_the_live_view_on_stderr(cli: Call) -> None:
@@ -39,6 +39,14 @@ def test_a_run_that_says_what_is_missing_is_exit_3(cli: Call) -> None:
 
 def test_out_of_steps_is_exit_3(cli: Call) -> None:
     assert cli("run", TWO_HOPS, "--quiet", "--max-steps", "2", *TEXT, model="demo:wander").code == Exit.GAVE_UP
+
+
+def test_a_run_that_has_ended_does_not_go_on(cli: Call) -> None:
+    run_id = ran(cli)
+    said = cli("resume", run_id)
+    assert said.code == Exit.ANSWERED
+    assert said.err == f"run {run_id} has ended already\n"
+    assert "3491" in said.out
 
 
 def test_the_deadline_is_exit_124(cli: Call) -> None:

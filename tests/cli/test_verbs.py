@@ -100,6 +100,11 @@ def test_a_person_decides_through_the_server_under_the_name_of_the_token(
     assert (decision.verdict, decision.input, decision.by) == (verdict, input, "admin")
 
 
+def test_status_of_what_waits_for_a_person_says_what_to_type(cli: Call, api: Server) -> None:
+    api.does(api.place.run("r1", *ASKS))
+    assert cli("status", "r1").out.endswith("\n  orchestrator approve r1 1.0\n  orchestrator refuse r1 1.0\n")
+
+
 def test_a_run_is_cancelled_and_looked_at_through_the_server(cli: Call, api: Server) -> None:
     api.does(api.place.run("r1", *ASKS))
     api.does(api.place.run("r2", *ENDED))
