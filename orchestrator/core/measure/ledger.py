@@ -200,11 +200,14 @@ class Ledger:
         return tuple(each for each in islice(known, first, first + _NEAREST) if abs(each - number) <= half)
 
     @lazy
-    def _stated(self) -> tuple[tuple[frozenset[Key], frozenset[int]], ...]:
-        """For each turn, what it writes and the Observations whose values it states."""
-        written = (asked(text)[0] for text in self._story.written())
-        whole = self if self._all_words else Ledger(self._story, all_words=True)
-        return tuple((keys, whole._shown_to(keys)) for keys in written)  # noqa: SLF001  one of its own
+    def _written(self) -> list[frozenset[Key]]:
+        """For each turn, what it writes."""
+        return [asked(text)[0] for text in self._story.written()]
+
+    @lazy
+    def _whole(self) -> Ledger:
+        """With all words: what a turn writes of an Observation need not be asked for."""
+        return self if self._all_words else Ledger(self._story, all_words=True)
 
     def _computed(self, numbers: frozenset[Decimal], until: int) -> frozenset[int]:
         """The Observations whose values were stated together with one of these numbers, in a turn after theirs and up to `until`."""
@@ -212,9 +215,9 @@ class Ledger:
             return frozenset()
         return frozenset(
             owner
-            for turn, (keys, owners) in enumerate(self._stated[:until], 1)
+            for turn, keys in enumerate(self._written[:until], 1)
             if not numbers.isdisjoint(keys)
-            for owner in owners
+            for owner in self._whole._shown_to(keys)  # noqa: SLF001  one of its own
             if self._sources[owner].turn < turn
         )
 

@@ -26,6 +26,7 @@ _LIST: Final = re.compile(r"[0-9][.)、](?<![A-Za-z0-9_.,][0-9].)(?![0-9])(?=[ \
 _OPENS: Final = re.compile(r"(?:^|\n)[ \t>*#(-]*$")
 _DIGIT: Final = re.compile("[0-9]")
 _CJK: Final = re.compile(f"[{CJK}]+")
+_BARE_NUMBER: Final = re.compile(r"-?[0-9]{1,24}(?:\.[0-9]{1,24})?")
 
 
 class Wanted:
@@ -163,18 +164,31 @@ def shown_in(content: str, wanted: Wanted | None = None) -> tuple[list[Token], s
     found: list[Token] = []
     runs: set[Key] = set()
     for field in content_fields(content):
-        text = _unlabelled(nfkc(field))
-        seen, written = tokens(text, wanted)
+        seen, written = _remembered_field(field) if len(field) <= _FIELD else _of_field(field, wanted)
         found += [
             each
             for each in seen
             if each.shows and (wanted is None or each.numbers or not wanted.keys.isdisjoint(each.shows))
         ]
-        if written:
-            runs |= grams(written, 3)
-            lines = (line for line in text.split("\n") if not _PROSE.search(line))
-            runs.update(f"c:{pair}" for line in lines for pair in _PAIR.findall(line))
+        runs |= written
     return found, runs if wanted is None else runs & wanted.keys
+
+
+def _of_field(field: str, wanted: Wanted | None = None) -> tuple[list[Token], set[Key]]:
+    """The tokens of one value, and its CJK runs as an Observation shows them."""
+    if _BARE_NUMBER.fullmatch(field):
+        return list(token(field.replace("-", SIGN))), set()
+    text = _unlabelled(nfkc(field))
+    seen, written = tokens(text, wanted)
+    if not written:
+        return seen, set()
+    lines = (line for line in text.split("\n") if not _PROSE.search(line))
+    return seen, grams(written, 3) | {f"c:{pair}" for line in lines for pair in _PAIR.findall(line)}
+
+
+_FIELD: Final = 48
+_remembered_field: Final = lru_cache(maxsize=8192)(_of_field)
+"""The fields of a JSON text are short, and many stand in one row after the other."""
 
 
 def shown(value: Json) -> frozenset[Key]:
