@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from orchestrator.core.events import Action
 from orchestrator.core.measure.clauses import lazy
-from orchestrator.core.measure.look import Look, flat
+from orchestrator.core.measure.look import Look, flat, value_of
 from orchestrator.core.measure.tokens import Key, stands_out
 from orchestrator.core.measure.values import Asked, Wanted, asked, fields, shown_in
 
@@ -53,7 +53,7 @@ class Ledger:
         self._all_words = all_words
         self._order = _successes_first(story.sources)
         self._asked: dict[int, Asked] = {}
-        self._looked_for: dict[str, int | None] = {}
+        self._looked_for: dict[Key, int | None] = {}
         self._reads: dict[int, tuple[set[Key], set[Decimal]]] = {}
 
     def used_by_final(self) -> frozenset[int]:
@@ -80,11 +80,9 @@ class Ledger:
 
     def _shown_to(self, keys: frozenset[Key]) -> frozenset[int]:
         """The owners of these keys; a number that nobody shows exactly may be a rounding of one."""
-        if not self._all_words and len(self._looked_for) + len(keys) <= _MANY:
-            spelt = [key for key in keys if isinstance(key, str) and key[:2] in _SPELT]
-            if len(spelt) == len(keys):
-                return frozenset([owner for owner in map(self._look_for, spelt) if owner is not None])
-        return self._read_for(keys)
+        if self._all_words or len(self._looked_for) + len(keys) > _MANY:
+            return self._read_for(keys)
+        return frozenset([owner for owner in map(self._look_for, keys) if owner is not None])
 
     def _read_for(self, keys: frozenset[Key]) -> frozenset[int]:
         """`_shown_to`, all Observations read closely."""
@@ -98,10 +96,11 @@ class Ledger:
                     found.add(min(self._owners[each] for each in near))
         return frozenset(found)
 
-    def _look_for(self, key: str) -> int | None:
-        """The owner of a key that is spelt in one way: the first that shows it, if neither the goal nor its Action's input holds it."""
+    def _look_for(self, key: Key) -> int | None:
+        """The owner of a key: the first that shows it, if neither the goal nor its Action's input holds it."""
         if key not in self._looked_for:
-            self._looked_for[key] = self._first(key, key[2:])
+            spelt = isinstance(key, str) and key[:2] in _SPELT
+            self._looked_for[key] = self._first(str(key), str(key)[2:]) if spelt else self._first_of_value(key)
         return self._looked_for[key]
 
     def _first(self, key: str, word: str) -> int | None:
@@ -118,6 +117,25 @@ class Ledger:
             if shown is not False and key not in self._given(index)[0] and (shown or key in self._read(index)[0]):
                 return index
         return None
+
+    def _first_of_value(self, key: Key) -> int | None:
+        """`_first` of a number, date or time: Observations are read only where it could stand."""
+        looks, value = self._looks, value_of(key)
+        if self._goal_look.may_show(value) and key in self._goal:
+            return None
+        maybe = [index for index in self._order if looks[index].may_show(value)]
+        for index in maybe:
+            if key in self._read(index)[0]:
+                return index
+        if not isinstance(key, Decimal) or any(key in self._read(index)[1] for index in maybe):
+            return None
+        near = self._near(key, self._owned) if self._may_be_near(key) else ()
+        return min(self._owners[each] for each in near) if near else None
+
+    def _may_be_near(self, number: Decimal) -> bool:
+        """Could an Observation show a number of which this one is a rounding?"""
+        value, half = abs(float(number)), float(_half(number))
+        return any(look.may_show_between(value - half, value + half) for look in self._looks)
 
     @lazy
     def _looks(self) -> list[Look]:
@@ -184,18 +202,25 @@ class Ledger:
     def _unseen(self, numbers: Iterable[tuple[Decimal, ...]]) -> Iterator[Decimal]:
         """Those of these numbers that neither an Observation nor the goal holds: they were computed."""
         for variants in numbers:
-            if self._goal.isdisjoint(variants) and not any(
-                each in self._seen or self._near(each, self._sorted) for each in variants
-            ):
+            if not any(map(self._is_seen, variants)) and self._goal.isdisjoint(variants):
                 yield from variants
+
+    def _is_seen(self, number: Decimal) -> bool:
+        """Does an Observation show this number, or one of which it is a rounding?"""
+        if self._all_words or len(self._looked_for) > _MANY:
+            return number in self._seen or bool(self._near(number, self._sorted))
+        value = value_of(number)
+        maybe = (index for index, look in enumerate(self._looks) if look.may_show(value))
+        if any(number in self._read(index)[1] for index in maybe):
+            return True
+        return self._may_be_near(number) and bool(self._near(number, self._sorted))
 
     @staticmethod
     def _near(number: Decimal, known: list[Decimal]) -> tuple[Decimal, ...]:
         """The known numbers of which this one is a rounding to two or more significant digits."""
-        digits = len(number.normalize().as_tuple().digits)
         if not number or not known:
             return ()
-        half = Decimal(5).scaleb(number.adjusted() - max(digits, _DIGITS))
+        half = _half(number)
         first = bisect_left(known, number - half)
         return tuple(each for each in islice(known, first, first + _NEAREST) if abs(each - number) <= half)
 
@@ -228,3 +253,9 @@ def _successes_first(sources: Sequence[Source]) -> Sequence[int]:
     if not failed:
         return range(len(sources))
     return [*(index for index, source in enumerate(sources) if source.status == "success"), *failed]
+
+
+def _half(number: Decimal) -> Decimal:
+    """Half a unit of its last significant digit, of which there are at least two."""
+    digits = len(number.normalize().as_tuple().digits)
+    return Decimal(5).scaleb(number.adjusted() - max(digits, _DIGITS))
