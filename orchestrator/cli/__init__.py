@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -30,6 +32,9 @@ from orchestrator.log import safe
 from orchestrator.show import plain
 
 __all__ = ["app", "main"]
+
+UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EPIPE})
+"""The disk that stdout is sent to has no room, or nobody reads the pipe any more."""
 
 app = typer.Typer(
     name="orchestrator",
@@ -102,7 +107,17 @@ app.command()(doctor.version)
 def main() -> None:
     """The console script. An error that was raised on purpose is one line on stderr, and an exit code."""
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except OrchestratorError as error:
         sys.stderr.write(f"{type(error).__name__}: {' '.join(plain(safe(str(error))).splitlines())}\n")
         sys.exit(exits.of_error(error))
+    except OSError as error:
+        if error.errno not in UNWRITABLE:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in the buffer goes nowhere
+        if error.errno != errno.EPIPE:
+            sys.stderr.write(f"nothing more can be written: {error.strerror}\n")
+        sys.exit(exits.Exit.FAILED)

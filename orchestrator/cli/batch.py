@@ -31,6 +31,7 @@ from orchestrator.cli.run import (
     ModelName,
     ProtocolName,
     ToolNames,
+    errors_only,
     names,
     plain_result,
 )
@@ -113,7 +114,8 @@ def batch(  # noqa: PLR0913  one argument for each option of the command line
     max_steps: MaxSteps = None,
     deadline: Deadline = None,
 ) -> None:
-    """Run every question of a file. Start it again after an interruption: what is done is not done again."""
+    """Run every question of a file. Start it again after an interruption: what is done is not done again. Exit code 0 when all
+    were answered, 1 when some were not: the results say how each ended."""
     usual = RunRequest(
         "",
         agent,
@@ -163,6 +165,7 @@ def _task(place: str, line: str, number: int, usual: RunRequest) -> Task:
 
 async def _batch(ctx: Context, tasks: list[Task], journal: Journal, concurrency: int) -> Exit:
     journal.load(tasks)
+    errors_only(ctx)
     left = iter([task for task in tasks if task.id not in journal.done])
     interrupt = Interrupt(lambda text: ctx.err.print(text, style="yellow"))
     with tracing(ctx.settings, secrets_of(ctx.settings)) as spans:

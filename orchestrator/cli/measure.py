@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Annotated, Final
 
@@ -18,11 +18,16 @@ from orchestrator.alerts.rule import shown
 from orchestrator.assembly import make_store
 from orchestrator.cli.context import Context, context, say_json, spin
 from orchestrator.cli.queue import span
+from orchestrator.core.events import Outcome
 from orchestrator.core.measure import Sample
 from orchestrator.errors import IllegalEvent, StoreError
 from orchestrator.metrics import Total, recompute, samples, totals
 from orchestrator.show import plain
 
+ENDED: Final = "orchestrator_runs_total"
+TOKENS: Final = "orchestrator_tokens_total"
+COST: Final = "orchestrator_cost_total"
+SECONDS: Final = "orchestrator_model_seconds"
 RULES: Final = ("thought_action_gap", "error_propagation", "step_bloat")
 
 
@@ -67,7 +72,7 @@ async def _measured(ctx: Context, since: str | None, runs: Sequence[str]) -> tup
 
 
 def table(found: Sequence[Total], rules: Sequence[Rule]) -> Table:
-    """The three rates by agent and model, each beside its limit and what it rests on."""
+    """The three rates by agent and model, each beside its limit and what it rests on; then what else tells agents apart."""
     drawn = Table(box=None, pad_edge=False)
     for column in ("metric", "of", "value", "limit", "verdicts"):
         drawn.add_column(column, overflow="fold", no_wrap=column != "verdicts")
@@ -75,7 +80,49 @@ def table(found: Sequence[Total], rules: Sequence[Rule]) -> Table:
         if rule.name in RULES:
             for group in sorted({tuple(each.labels.get(label, "") for label in rule.by) for each in of(rule, found)}):
                 drawn.add_row(*row(rule, group, found))
+    for cells in besides(found):
+        drawn.add_row(*map(Text, cells))
     return drawn
+
+
+def besides(found: Sequence[Total]) -> Iterator[tuple[str, str, str, str, str]]:
+    """What else tells agents apart, a line for each: how their runs ended, and what a run and a turn took."""
+    agents = sorted({each.labels["agent"] for each in found if each.series == ENDED})
+    for title, tell in (
+        ("Answered", _answered),
+        ("Tokens a run", _tokens),
+        ("Cost a run", _cost),
+        ("Seconds a turn", _seconds),
+    ):
+        for agent in agents:
+            told = tell([each for each in found if each.labels.get("agent") == agent])
+            if told is not None:
+                yield title, plain(agent), told[0], "", plain(told[1])
+
+
+def _answered(mine: Sequence[Total]) -> tuple[str, str]:
+    outcomes = {each.labels["outcome"]: each.sum for each in mine if each.series == ENDED}
+    share = outcomes.get(Outcome.ANSWERED, 0.0) / sum(outcomes.values())
+    return f"{100 * share:.4g} %", ", ".join(f"{outcome} {count:.0f}" for outcome, count in outcomes.items())
+
+
+def _tokens(mine: Sequence[Total]) -> tuple[str, str]:
+    kinds = {kind: _sum(mine, TOKENS, type=kind) for kind in ("input", "output")}
+    return f"{sum(kinds.values()) / _sum(mine, ENDED):.0f}", ", ".join(f"{kind} {n:.0f}" for kind, n in kinds.items())
+
+
+def _cost(mine: Sequence[Total]) -> tuple[str, str] | None:
+    cost = _sum(mine, COST)
+    return (f"{cost / _sum(mine, ENDED):.4g}", f"cost {cost:.6g}") if cost else None
+
+
+def _seconds(mine: Sequence[Total]) -> tuple[str, str] | None:
+    turns = sum(each.count for each in mine if each.series == SECONDS)
+    return (f"{_sum(mine, SECONDS) / turns:.3g}", f"turns {turns}") if turns else None
+
+
+def _sum(mine: Sequence[Total], series: str, **labels: str) -> float:
+    return sum(each.sum for each in mine if each.series == series and labels.items() <= each.labels.items())
 
 
 def of(rule: Rule, found: Sequence[Total]) -> list[Total]:

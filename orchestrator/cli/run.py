@@ -118,8 +118,8 @@ async def _watched(ctx: Context, *, quiet: bool) -> AsyncIterator[tuple[Ports, I
 
     The view says what warnings would say; so beside it the log shows errors only, unless a level was asked for.
     """
-    if not quiet and "log_level" not in ctx.settings.model_fields_set:
-        configure(ctx.settings.log_format, "error", secrets_of(ctx.settings))
+    if not quiet:
+        errors_only(ctx)
     view, interrupt = View(ctx.err), Interrupt(lambda text: ctx.err.print(text, style="yellow"))
     watching = (interrupt.observe, log_entry) if quiet else (interrupt.observe, log_entry, view.entry)
     with tracing(ctx.settings, secrets_of(ctx.settings)) as spans:
@@ -130,6 +130,12 @@ async def _watched(ctx: Context, *, quiet: bool) -> AsyncIterator[tuple[Ports, I
                     return
                 with view.shown():
                     yield replace(ports, stopping=interrupt.stopping), interrupt
+
+
+def errors_only(ctx: Context) -> None:
+    """Where warnings would say what is shown or written anyway, unless a level was asked for."""
+    if "log_level" not in ctx.settings.model_fields_set:
+        configure(ctx.settings.log_format, "error", secrets_of(ctx.settings))
 
 
 def report(ctx: Context, run_id: str, run: Run | None, *, as_json: bool) -> Exit:

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -71,7 +72,7 @@ def runs(  # noqa: PLR0913  one argument for each option of the command line
     if not rows:
         wanted = opened or outcome or agent
         context(typed).err.print(
-            f"no {'such ' if wanted else ''}runs in {context(typed).settings.place}", style="yellow"
+            f"no {'such ' if wanted else ''}runs in {context(typed).settings.place} (from {Path.cwd()})", style="yellow"
         )
 
 

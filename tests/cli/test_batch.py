@@ -98,3 +98,11 @@ def test_batch_names_the_line_that_is_wrong(cli: Call, line: str, names: str) ->
     said = cli("batch", "bad.jsonl")
     assert said.code == Exit.USAGE
     assert names in said.err
+
+
+def test_a_tool_error_of_a_run_is_no_line_beside_the_results(cli: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("nobody.jsonl").write_text('{"question": "Where was Nobody von Nothing born?"}\n', "utf-8")
+    said = cli("batch", "nobody.jsonl")
+    assert said.err == "1 of 1 runs ended: 1 gave_up; results in nobody.results.jsonl\n"
+    assert said.code == Exit.FAILED
+    assert '"event":"observation"' in cli("--log-level", "warning", "batch", "nobody.jsonl", "--out", "again.jsonl").err

@@ -98,7 +98,7 @@ def test_a_worker_without_a_model_does_not_begin(
 
 def test_a_list_of_no_runs_says_where_it_looked(cli: Call) -> None:
     said = cli("runs")
-    assert (said.code, said.err) == (0, "no runs in sqlite:///var/orchestrator.db\n")
+    assert (said.code, said.err) == (0, f"no runs in sqlite:///var/orchestrator.db (from {Path.cwd()})\n")
     assert cli("runs", "--open").err.startswith("no such runs in ")
     assert cli("runs", "--json") == (0, "", "")
 

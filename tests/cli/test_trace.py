@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 from orchestrator.cli.exits import Exit
 from tests.cli.said import TWO_HOPS, Call, ran
@@ -95,3 +99,21 @@ def test_show_of_an_unknown_run_says_so(cli: Call) -> None:
     said = cli("show", "nothing")
     assert (said.code, said.out) == (Exit.FAILED, "")
     assert "orchestrator runs" in said.err
+
+
+@pytest.mark.parametrize("words", [("runs",), ("config", "show")])
+def test_a_full_disk_is_one_line_and_exit_1(cli: Call, words: tuple[str, ...]) -> None:
+    ran(cli)
+    with Path("/dev/full").open("w") as full:
+        said = subprocess.run(
+            [sys.executable, "-m", "orchestrator", *words], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert (said.returncode, said.stderr) == (1, b"nothing more can be written: No space left on device\n")
+
+
+def test_a_reader_that_went_away_is_no_error_on_stderr(cli: Call) -> None:
+    run_id = ran(cli)
+    script = (
+        f"{sys.executable} -m orchestrator show {run_id} --json | true; {sys.executable} -m orchestrator version | true"
+    )
+    assert subprocess.run(["sh", "-c", script], capture_output=True, check=False).stderr == b""

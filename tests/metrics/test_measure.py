@@ -6,6 +6,8 @@ import json
 import sqlite3
 
 from orchestrator.cli.exits import Exit
+from orchestrator.cli.measure import besides
+from orchestrator.metrics import Total
 from tests.cli.conftest import cli, url
 from tests.cli.said import Call, ran
 
@@ -25,6 +27,35 @@ def test_measure_adds_up_the_verdicts_of_both_protocols(cli: Call) -> None:
     ran(cli, "--protocol", "text", "--language", "zh")
     (line,) = [line for line in cli("measure").out.splitlines() if line.startswith("Thought-Action gap")]
     assert line.count("match") == 1
+
+
+def test_measure_tells_two_agents_apart_by_more_than_the_rates(cli: Call) -> None:
+    ending = (
+        {"agent": "a", "outcome": "answered"},
+        {"agent": "a", "outcome": "gave_up"},
+        {"agent": "b", "outcome": "gave_up"},
+    )
+    turn = {"agent": "a", "model": "m"}
+    found = [
+        *(Total("orchestrator_runs_total", labels, 3, 3.0) for labels in ending),
+        Total("orchestrator_tokens_total", {**turn, "type": "input"}, 6, 900.0),
+        Total("orchestrator_tokens_total", {**turn, "type": "output"}, 6, 60.0),
+        Total("orchestrator_cost_total", turn, 6, 3.0),
+        Total("orchestrator_model_seconds", turn, 8, 4.0),
+    ]
+    assert list(besides(found)) == [
+        ("Answered", "a", "50 %", "", "answered 3, gave_up 3"),
+        ("Answered", "b", "0 %", "", "gave_up 3"),
+        ("Tokens a run", "a", "160", "", "input 900, output 60"),
+        ("Tokens a run", "b", "0", "", "input 0, output 0"),
+        ("Cost a run", "a", "0.5", "", "cost 3"),
+        ("Seconds a turn", "a", "0.5", "", "turns 8"),
+    ]
+    assert list(besides([])) == []
+    ran(cli)
+    lines = cli("measure").out.splitlines()
+    assert [line.split("  ")[0] for line in lines][-3:] == ["Answered", "Tokens a run", "Seconds a turn"]
+    assert "100 %" in next(line for line in lines if line.startswith("Answered"))
 
 
 def test_measure_gives_every_series_as_json_lines(cli: Call) -> None:
