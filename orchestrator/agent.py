@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
-from orchestrator.assembly import RunRequest, asked, finish, make_toolbox, open_ports, submit
+from orchestrator.assembly import RunRequest, asked, finish, make_toolbox, open_ports, parse_request, submit
 from orchestrator.core.events import Entry, Outcome, Usage
 from orchestrator.core.run import Run
 from orchestrator.errors import ConfigError, StoreError
@@ -20,6 +20,9 @@ from orchestrator.runner import Observer, Ports
 from orchestrator.settings import ModelSettings, Settings
 from orchestrator.stores import Store
 from orchestrator.tool import Tool
+
+CHANGES = frozenset(each.name for each in fields(RunRequest)) - {"goal"}
+"""What `run`, `submit` and `stream` take besides the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,8 @@ class Agent:
         A Store object that is given is the caller's to open and close. ConfigError when something named is not there.
         """
         settings = settings or Settings.load()
+        if not isinstance(settings, Settings):
+            raise ConfigError(f"settings is {settings!r}: write Settings.load(PATH)")
         if isinstance(model, ModelSettings):
             settings = settings.model_copy(update={"models": {**settings.models, "given": model}})
         if isinstance(store, str):
@@ -108,10 +113,11 @@ class Agent:
     async def submit(self, question: str, **changes: Any) -> str:
         """Begin a run without taking it further; its id."""
         ports = self._entered()
-        try:
-            request = RunRequest(question, **{"agent": self._name, "model": self._model, **changes})
-        except TypeError as error:
-            raise ConfigError(f"{error}: what can be changed for one run are the fields of RunRequest") from error
+        if unknown := changes.keys() - CHANGES:
+            raise ConfigError(
+                f"{min(unknown)!r} cannot be changed for one run; these can: {', '.join(sorted(CHANGES))}"
+            )
+        request = parse_request({"goal": question, "agent": self._name, "model": self._model, **changes}, "the request")
         return await submit(ports, self._settings, request)
 
     async def stream(self, question: str, **changes: Any) -> AsyncGenerator[Entry, None]:

@@ -229,6 +229,11 @@ def make_toolbox(
         return rules_for(spec) if limit is None else replace(rules_for(spec), limit=LimitRules(**limit.model_dump()))
 
     found = given
+    for each in given or ():
+        if not isinstance(each, Tool):
+            raise ConfigError(
+                f"{each!r} is no tool; put @tool over the function, or give None for the tools of the settings"
+            )
     if found is None:
         found = [tool for path in settings.tools or (str(shipped_tools()),) for tool in tools_at(path)]
     unknown = settings.tool_overrides.keys() - {tool.name for tool in found}

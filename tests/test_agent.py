@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -117,3 +118,29 @@ async def test_a_change_that_is_none_is_named(model: ModelSettings) -> None:
 def test_an_agent_of_unknown_parts_is_refused_at_once(given: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="nobody"):
         Agent(settings=Settings(), **given)
+
+
+async def test_every_change_that_cannot_be_is_one_error_of_ours(model: ModelSettings) -> None:
+    async with Agent(model=model, store="memory") as agent:
+        for changes, told in (
+            ({"goal": "another"}, "'goal' cannot be changed for one run; these can: agent, deadline, instructions"),
+            ({"max_steps": "many"}, "the request: max_steps: Input should be a valid integer"),
+            ({"protocol": "smoke"}, "the request: protocol: Input should be 'native' or 'text'"),
+            ({"tools": "search"}, "the request: tools: Input should be a valid tuple"),
+            ({"labels": 3}, "the request: labels: Input should be"),
+        ):
+            with pytest.raises(ConfigError, match=re.escape(told)):
+                await agent.run("x", **changes)
+        with pytest.raises(ConfigError, match="the request: goal: Input should be a valid string"):
+            await agent.run(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("tools", [[len], "search", [lambda q: q], [None]])
+def test_a_function_without_its_decorator_is_told_to_be_no_tool(model: ModelSettings, tools: Any) -> None:
+    with pytest.raises(ConfigError, match="is no tool; put @tool over the function"):
+        Agent(model=model, store="memory", tools=tools)
+
+
+def test_settings_that_are_a_path_are_told_how_they_are_read(model: ModelSettings) -> None:
+    with pytest.raises(ConfigError, match=re.escape("settings is 'orchestrator.toml': write Settings.load(PATH)")):
+        Agent(settings="orchestrator.toml", model=model)  # type: ignore[arg-type]
