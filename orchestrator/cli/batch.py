@@ -114,8 +114,10 @@ def batch(  # noqa: PLR0913  one argument for each option of the command line
     max_steps: MaxSteps = None,
     deadline: Deadline = None,
 ) -> None:
-    """Run every question of a file. Start it again after an interruption: what is done is not done again. Exit code 0 when all
-    were answered, 1 when some were not: the results say how each ended."""
+    """Run every question of a file. Start it again after an interruption: what is done is not done again.
+
+    Exit code 0 when all were answered, 1 when some were not: the results say how each ended.
+    """
     usual = RunRequest(
         "",
         agent,

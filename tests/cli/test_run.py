@@ -118,3 +118,11 @@ def test_ctrl_c_lets_the_run_go_and_says_how_to_resume(cli: Call, tmp_path: Path
     assert run_id in cli("runs", "--open").out
     said = cli("resume", run_id)
     assert (said.code, "3491" in said.out) == (Exit.ANSWERED, True)
+
+
+def test_help_shows_every_command_under_a_heading(cli: Call) -> None:
+    told = cli("--help").out
+    assert [
+        each for each in ("Ask", "Look", "Drive and serve", "Keep and prove", "Set up") if f"─ {each} ─" not in told
+    ] == []
+    assert "─ Commands ─" not in told
