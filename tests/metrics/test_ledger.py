@@ -45,6 +45,24 @@ WORDS = st.sampled_from(
         "key:",
         "-3",
         "5km",
+        "12",
+        "12%",
+        "0.12",
+        "1.2k",
+        "1200",
+        "1,200.5",
+        "1201",
+        "6.97",
+        "7",
+        "1.234,56",
+        "5,12,345",
+        "1e3",
+        "万",
+        "May 12",
+        "6月12日",
+        "2026.05.12",
+        "下午3点半",
+        '{"a": [12.0, "7 万", -3e2]}',
         "\\u0041",
         "{",
         ";",
@@ -61,6 +79,8 @@ def bloats(turns: tuple[TurnText, ...], goal: str, tools: tuple[ToolName, ...]) 
 def closely(turns: tuple[TurnText, ...], goal: str, tools: tuple[ToolName, ...]) -> list[object]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Look, "holds", lambda *_: None)
+        patch.setattr(Look, "may_show", lambda *_: True)
+        patch.setattr(Look, "may_show_between", lambda *_: True)
         patch.setattr(ledger, "Wanted", lambda _: None)
         return bloats(turns, goal, tools)
 

@@ -12,9 +12,9 @@ from orchestrator.core.measure.clauses import lazy, nfkc
 from orchestrator.core.measure.tokens import stands_plainly, token
 
 _INNER_CAPITAL: Final = re.compile(r"[A-Z](?<=\w.)")
-_RUN: Final = re.compile("[0-9]+(?:[.,][0-9]+)*")
+_RUN: Final = re.compile("[0-9]++(?:[.,][0-9]++)*+")
 _SCALED: Final = re.compile(
-    "[0-9]+(?:[.,][0-9]+)*(?: ?(?:%|万亿|百万|[万亿]|(?i:k|thousand|million|billion|percent)(?![A-Za-z]))|[eE][+-]?[0-9]{1,3})"
+    "([0-9](?<![0-9].)(?<![0-9][.,].)[0-9]*+(?:[.,][0-9]++)*+)( ?(?:%|万亿|百万|[万亿]|(?i:k|thousand|million|billion|percent)(?![A-Za-z]))|[eE][+-]?[0-9]{1,3})"
 )
 _GROUPS: Final = 6  # of digits between commas: what has more is read
 _CLOSE: Final = 1e-9  # of floats that stand for decimals
@@ -62,9 +62,11 @@ class Look:
     def _values(self) -> frozenset[float]:
         """What everything there is worth that could be a number, or a part of a date; without its sign."""
         found = {value for run in self._runs for value in _worth(run)}
-        for piece in set(_SCALED.findall(self._text)):
-            for each in token(piece.replace(",", "")):
-                found.update([abs(float(number)) for number in each.numbers])
+        for run, scale in set(_SCALED.findall(self._text)):
+            groups = run.split(",")
+            for low in range(len(groups)):
+                for each in token("".join(groups[low:]) + scale):
+                    found.update([abs(float(number)) for number in each.numbers])
         return frozenset(found)
 
     @lazy
