@@ -135,7 +135,7 @@ def test_what_cannot_be_described_to_a_model_is_refused_with_a_remedy() -> None:
     refused("name each parameter", lambda: tool(many))
     refused("q has no type; write q: str", lambda: tool(untyped))
     refused("positional-only", lambda: tool(positional))
-    refused("no JSON Schema", lambda: tool(odd))
+    refused(r"the type of q, \w+, has no JSON Schema; use str", lambda: tool(odd))
     refused("write a docstring", lambda: tool(silent))
     refused("ends a run", lambda: tool(finish))
     refused("cannot name a tool", lambda: tool(name="two words")(fine))

@@ -10,7 +10,7 @@ import inspect
 import json
 import re
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NotRequired
 
@@ -129,9 +129,8 @@ def signature_of(function: Callable[..., Any], where: str) -> Arguments:
         adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(typed)
         schema = adapter.json_schema()
     except (PydanticUserError, TypeError, NameError) as error:
-        first = str(error).split("\n", 1)[0]
         raise ConfigError(
-            f"{where}: a parameter's type has no JSON Schema ({first}); use str, int, float, bool, list, dict, Literal, a model"
+            f"{where}: the type of {_odd(hints, fields)} has no JSON Schema; use str, int, float, bool, list, dict, Literal, a model"
         ) from error
     return Arguments(_tidied(schema, docs, defaults), adapter.validator.validate_json)
 
@@ -181,3 +180,13 @@ def _parameter_docs(text: str) -> dict[str, str]:
     section = text[max(found.start() - 1, 0) :]
     sphinx = ((words.split()[-1], said) for words, said in _SPHINX.findall(section) if words.split())
     return {name: said.strip() for name, said in (*_GOOGLE.findall(section), *sphinx)}
+
+
+def _odd(hints: Mapping[str, Any], parameters: Iterable[str]) -> str:
+    """The parameter whose type cannot be described, with that type."""
+    for name in parameters:
+        try:
+            TypeAdapter(hints[name]).json_schema()
+        except (PydanticUserError, TypeError, NameError):
+            return f"{name}, {getattr(hints[name], '__name__', None) or hints[name]},"
+    return "a parameter"
