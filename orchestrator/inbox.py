@@ -24,10 +24,11 @@ from orchestrator.core.events import Decision, Event
 from orchestrator.core.permission import POLICY
 from orchestrator.core.repair import MAX_DEPTH
 from orchestrator.core.run import Run, replay
-from orchestrator.core.spec import JsonObject
+from orchestrator.core.spec import JsonObject, ToolSpec
 from orchestrator.dispatch import Dispatcher
-from orchestrator.errors import Conflict, OrchestratorError
+from orchestrator.errors import Conflict, OrchestratorError, Rejected
 from orchestrator.stores import UNFENCED, Store
+from orchestrator.tool.promised import promised
 from orchestrator.toolbox.called import called, settle
 from orchestrator.toolbox.invoke import returned
 
@@ -43,7 +44,8 @@ Wake = Callable[[str], Awaitable[None]]
 
 
 class NotTaken(OrchestratorError):
-    """A word that does not fit. `code`: UNKNOWN_RUN, RUN_ENDED, NOT_WAITING, BAD_TOKEN, EXPIRED, BAD_RESULT, BUSY."""
+    """A word that does not fit. `code`: UNKNOWN_RUN, RUN_ENDED, NOT_WAITING, BAD_TOKEN, EXPIRED, BAD_RESULT,
+    INVALID_ARGUMENTS, BUSY."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"{code}: {message}")
@@ -91,8 +93,9 @@ class Inbox:
         reason: str = "",
         via: str = "",
     ) -> Run:
-        """A person's word on an action that waits for approval; `input` replaces the action's where the verdict is "edit". `via` is
-        the id of the token it came with."""
+        """A person's word on an action that waits for approval; `input` replaces the action's where the verdict is "edit": it is
+        kept and run as it was given, or NotTaken (INVALID_ARGUMENTS) in the words that a model is told. `via` is the id of the token
+        it came with."""
         _person(by)
         if (verdict == "edit") != (input is not None):
             raise NotTaken(
@@ -109,7 +112,10 @@ class Inbox:
                     "NOT_WAITING",
                     f"action {action_id!r} of run {run_id} waits for no approval; these do: {asked or 'none'}",
                 )
-            return Decision(action_id, by, verdict, hidden(input, self._secrets), hide(reason, self._secrets), via)
+            kept = hidden(input, self._secrets)
+            if kept is not None:
+                _fits(kept, run.tool(run.action(action_id).tool))
+            return Decision(action_id, by, verdict, kept, hide(reason, self._secrets), via)
 
         return await self._append(run_id, word)
 
@@ -191,6 +197,30 @@ def _person(by: str) -> None:
     """NotTaken for the name under which the host's own permissions decide."""
     if by.strip().casefold() == POLICY:
         raise NotTaken("BAD_RESULT", f"a person decides under another name than {by!r}: that is the host's own policy")
+
+
+def _fits(given: JsonObject, spec: ToolSpec | None) -> None:
+    """NotTaken for an input that the tool's schema refuses. The schema is the run's: the tool itself may be in another process."""
+    if spec is None:
+        return
+    try:
+        _promise(spec)(given)
+    except Rejected as error:
+        raise NotTaken(error.code, error.message) from None
+
+
+def _promise(spec: ToolSpec) -> Callable[[JsonObject], object]:
+    """The check of an input by the schema. A foreign one is not checked where the extra `[mcp]` is missing: its server does it."""
+    if not spec.foreign:
+        return promised(spec.schema).read
+    try:
+        from orchestrator.mcp.schema import BadSchema, arguments_of  # noqa: PLC0415  an extra
+    except ImportError:
+        return dict
+    try:
+        return arguments_of(dict(spec.schema)).read
+    except BadSchema:
+        return dict
 
 
 def callback_token(key: bytes, run: Run, action_id: str) -> str:

@@ -65,7 +65,7 @@ def load_rules(changes: Mapping[str, Mapping[str, Any]] = {}, path: Path = RULES
         unknown = change.keys() - CHANGEABLE
         if unknown:
             raise ConfigError(f"alerts.rules.{name}: {', '.join(sorted(unknown))} cannot be changed here")
-        tables[name] = _changed(tables[name], change)
+        tables[name] = _changed(name, tables[name], change)
     return tuple(_rule(name, table) for name, table in tables.items() if not _off(name, table))
 
 
@@ -89,11 +89,11 @@ def _off(name: str, table: object) -> bool:
     return off
 
 
-def _changed(table: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+def _changed(name: str, table: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
     merged = {**table, **change}
     old, new = table.get("threshold"), change.get("threshold")
     if new is not None and change.get("resolve") is None and old:
-        merged["resolve"] = round(table.get("resolve", old) / old * _number(new, "threshold"), 12)
+        merged["resolve"] = round(table.get("resolve", old) / old * _number(new, f"alert rule {name}: threshold"), 12)
     return merged
 
 

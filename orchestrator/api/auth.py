@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from starlette.requests import HTTPConnection
 
 from orchestrator.api.problems import Problem
-from orchestrator.api.tokens import EVERY_TENANT, SCOPES, Scope, TokenFile
+from orchestrator.api.tokens import EVERY_TENANT, SCOPES, Scope, TokenFile, TokensUnreadable
 from orchestrator.egress.address import is_loopback
 from orchestrator.errors import ConfigError
 
@@ -55,11 +55,17 @@ class Gate:
     """Lets in by token. `loopback`: bound to this machine only; then, as long as no token was ever made, everybody is `local`."""
 
     def __init__(self, tokens: TokenFile, *, loopback: bool, clock: Callable[[], float] = time.time) -> None:
-        """ConfigError: bound to the world, and no token that would let anybody in."""
+        """ConfigError: the file of tokens cannot be read; or bound to the world, and no token that would let anybody in."""
         self._tokens, self._clock = tokens, clock
         self._key = secrets.token_bytes(32)
         self._loopback = loopback
-        if not loopback and not tokens.all():
+        try:
+            known = tokens.all()
+        except TokensUnreadable as error:
+            raise ConfigError(
+                f"api.tokens: {error.path} {error.why}: restore the file, or remove it and make new tokens"
+            ) from None
+        if not loopback and not known:
             raise ConfigError(
                 "api.host is not this machine alone and there is no token: run `orchestrator token create NAME`, or bind to 127.0.0.1"
             )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import orjson
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
@@ -106,8 +107,32 @@ def checked(model: type[BaseModel], raw: Any, place: str) -> Any:
     try:
         return model.model_validate(raw)
     except ValidationError as error:
-        wrong = [f"{'.'.join(map(str, each['loc'])) or place}: {each['msg']}" for each in error.errors()[:5]]
-        raise Problem(422, "INVALID", f"{place} is not as it should be. {'; '.join(wrong)}") from None
+        wrong: dict[str, list[ErrorDetails]] = {}
+        for each in error.errors():
+            wrong.setdefault(_place(each, raw) or place, []).append(each)
+        said = [f"{where}: {_said(several)}" for where, several in wrong.items()]
+        raise Problem(422, "INVALID", f"{place} is not as it should be. {'; '.join(said[:5])}") from None
+
+
+def _place(error: ErrorDetails, raw: Any) -> str:
+    """Where it is in what was sent. The names that pydantic gives to the choices of a type are ours, and left out."""
+    here: Any = raw
+    parts: list[int | str] = []
+    for part in error["loc"]:
+        if part in here if isinstance(here, Mapping) else isinstance(here, list) and isinstance(part, int):
+            parts.append(part)
+            here = here[part]
+        elif error["type"] == "missing" and part == error["loc"][-1]:
+            parts.append(part)
+    return ".".join(map(str, parts))
+
+
+def _said(several: Sequence[ErrorDetails]) -> str:
+    """What is wrong in one place: each of the choices of a type says what it allows."""
+    allowed = [each.get("ctx", {}).get("expected") for each in several]
+    if len(several) > 1 and all(allowed):
+        return f"Input should be {' or '.join(map(str, allowed))}"
+    return " or ".join(dict.fromkeys(each["msg"] for each in several))
 
 
 async def body_of(request: Request, largest: int) -> bytes:

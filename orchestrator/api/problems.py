@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from orchestrator.api.tokens import TokensUnreadable
 from orchestrator.core.clean import hide
 from orchestrator.errors import ConfigError, OrchestratorError, StoreError
 from orchestrator.inbox import NotTaken
@@ -26,6 +27,7 @@ _NOT_TAKEN: Mapping[str, int] = {
     "BAD_TOKEN": 403,  # nosec B105  # the name of an error
     "EXPIRED": 410,
     "BAD_RESULT": 422,
+    "INVALID_ARGUMENTS": 422,
     "BUSY": 503,
 }
 
@@ -69,6 +71,13 @@ def of(error: Exception) -> Problem:
             )
         case ConfigError():
             return Problem(422, "NOT_CONFIGURED", str(error))
+        case TokensUnreadable():
+            return Problem(
+                503,
+                "TOKENS_UNAVAILABLE",
+                f"this server's file of tokens {error.why}, so nobody gets in: its operator must mend it; the log names it",
+                SOON,
+            )
         case StoreError():
             return Problem(503, "STORE_UNAVAILABLE", "the store cannot be reached just now: try again later", SOON)
         case HTTPException():
@@ -77,11 +86,16 @@ def of(error: Exception) -> Problem:
             return Problem(500, "INTERNAL_ERROR", "something unforeseen happened here; it is in this server's log")
 
 
+def log(problem: Problem, error: Exception) -> None:
+    """What is not the client's goes into the log."""
+    if problem.status >= 500:
+        _log.error("request failed", code=problem.code, error=repr(error))
+
+
 async def handle(_request: Request, error: Exception, secrets: tuple[str, ...] = ()) -> Response:
     """For starlette: any error as a problem, without the `secrets`. What is not the client's goes into the log."""
     problem = of(error)
-    if problem.status >= 500:
-        _log.error("request failed", code=problem.code, error=repr(error))
+    log(problem, error)
     return reply(Problem(problem.status, problem.code, hide(problem.detail, secrets), problem.headers))
 
 

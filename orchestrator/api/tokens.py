@@ -51,6 +51,14 @@ class _File(BaseModel):
     tokens: tuple[Token, ...] = Field(default=())
 
 
+class TokensUnreadable(StoreError):
+    """The file of tokens is there and cannot be read: nobody gets in. `why` is in words, without the file's place."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(f"the tokens in {path} cannot be read: it {why}; restore the file, or make new ones")
+        self.path, self.why = path, why
+
+
 class TokenFile:
     """The tokens of one file; none where there is no file."""
 
@@ -60,7 +68,7 @@ class TokenFile:
         self._tokens: tuple[Token, ...] = ()
 
     def all(self) -> tuple[Token, ...]:
-        """Every token, expired ones too. StoreError when the file cannot be read: then nobody gets in."""
+        """Every token, expired ones too. TokensUnreadable when the file cannot be read: then nobody gets in."""
         try:
             state = self.path.stat()
             seen = (state.st_mtime_ns, state.st_size, state.st_ino)
@@ -69,9 +77,7 @@ class TokenFile:
         except FileNotFoundError:
             self._tokens, self._seen = (), None
         except (OSError, ValidationError) as error:
-            raise StoreError(
-                f"the tokens in {self.path} cannot be read ({error}): restore the file, or make new ones"
-            ) from error
+            raise TokensUnreadable(self.path, _why(error)) from None
         return self._tokens
 
     def never(self) -> bool:
@@ -131,6 +137,17 @@ class TokenFile:
             raise ConfigError(
                 f"api.tokens: {self.path} cannot be written: {error.strerror}; choose another path"
             ) from error
+
+
+def _why(error: OSError | ValidationError) -> str:
+    """What is wrong with the file. Nothing that stands in it is said."""
+    if isinstance(error, OSError):
+        return f"cannot be opened ({error.strerror or type(error).__name__})"
+    wrong = [
+        f"{'.'.join(map(str, each['loc'])) or 'the whole'}: {each['msg']}"
+        for each in error.errors(include_url=False, include_context=False, include_input=False)[:3]
+    ]
+    return f"is malformed ({'; '.join(wrong)})"
 
 
 def digest_of(text: str) -> str:

@@ -43,7 +43,9 @@ def routes(service: Service) -> list[BaseRoute]:
             try:
                 return await page(visit)
             except OrchestratorError as error:
-                return refused(visit, problems.of(error))
+                problem = problems.of(error)
+                problems.log(problem, error)
+                return refused(visit, problem)
 
         return Route(path, endpoint, methods=[method])
 

@@ -89,7 +89,10 @@ def test_settings_change_and_switch_off_rules() -> None:
     [
         ({"nope": {}}, "no such rule"),
         ({"step_bloat": {"over": "x"}}, "cannot be changed"),
-        ({"step_bloat": {"threshold": "high"}}, "no number"),
+        ({"step_bloat": {"threshold": "high"}}, "alert rule step_bloat: threshold = 'high' is no number"),
+        ({"step_bloat": {"threshold": True}}, "threshold = True is no number"),
+        ({"step_bloat": {"threshold": "high", "resolve": 1}}, "threshold = 'high' is no number"),
+        ({"step_bloat": {"resolve": "low"}}, "resolve = 'low' is no number"),
         ({"step_bloat": {"threshold": float("nan")}}, "no number"),
         ({"step_bloat": {"resolve": 3.0}}, "beyond threshold"),
         ({"step_bloat": {"window": "soon"}}, "no duration"),
@@ -110,8 +113,9 @@ def test_settings_change_and_switch_off_rules() -> None:
     ],
 )
 def test_a_wrong_change_is_refused_by_name(change: dict[str, dict[str, Any]], says: str) -> None:
-    with pytest.raises(ConfigError, match=says):
+    with pytest.raises(ConfigError, match=says) as refused:
         load_rules(change)
+    assert next(iter(change)) in str(refused.value), "which rule"
 
 
 @pytest.mark.parametrize(

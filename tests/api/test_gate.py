@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from orchestrator.api.auth import Gate
 from orchestrator.api.events import frame
@@ -155,6 +156,44 @@ async def test_a_damaged_file_of_tokens_lets_nobody_in(api: Place, content: str)
         response = await http.get("/v1/runs")
     assert response.status_code == 503
     assert str(api.tokens.path) not in response.text
+
+
+@pytest.mark.parametrize("loopback", [True, False])
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "Invalid JSON"),
+        ("[]", "the whole: "),
+        ('{"tokens": [{"id": "sec"}]}', "tokens.0.name: Field required"),
+        (None, "cannot be opened \\(Is a directory\\)"),
+    ],
+)
+def test_serving_begins_with_no_file_of_tokens_that_cannot_be_read(
+    tmp_path: Path, content: str | None, says: str, *, loopback: bool
+) -> None:
+    path = tmp_path / "tokens.json"
+    path.mkdir() if content is None else path.write_text(content)
+    with pytest.raises(ConfigError, match=says) as refused:
+        Gate(TokenFile(path), loopback=loopback)
+    assert str(path) in str(refused.value)
+    assert "api.tokens" in str(refused.value)
+    assert "sec" not in str(refused.value).replace("second", "")
+
+
+@pytest.mark.parametrize("path", ["/v1/runs", "/"])
+async def test_a_file_of_tokens_that_goes_bad_is_told_as_that(api: Place, path: str) -> None:
+    async with api.client() as http:
+        api.tokens.path.write_text('{"tokens": 3}')
+        with capture_logs() as logged:
+            response = await http.get(path)
+    assert response.status_code == 503
+    assert "TOKENS_UNAVAILABLE" in response.text
+    assert "malformed" in response.text
+    assert "store" not in response.text.partition("TOKENS_UNAVAILABLE")[2].partition("</p>")[0]
+    assert api.tokens.path.name not in response.text
+    (line,) = logged
+    assert str(api.tokens.path) in line["error"]
+    assert "malformed" in line["error"]
 
 
 async def test_every_answer_carries_the_security_headers(api: Place) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from orchestrator.core.events import Anomaly, ModelTurn, Outcome, RunEnded, Waiting
 from orchestrator.core.run import replay
+from orchestrator.core.spec import JsonObject
+from orchestrator.dispatch import needs_of
+from orchestrator.dispatch.lack import NOBODY
 from orchestrator.inbox import signed
 from tests.api.place import KEY, NOW, Place
-from tests.build import acts, final, observed, spec
+from tests.build import acts, final, observed, spec, started
 
 DONE = (acts(1, ("search", {"q": "x"})), observed("1.0"), final("Liu"), RunEnded(Outcome.ANSWERED, "Liu"))
 
@@ -36,6 +40,21 @@ async def test_the_same_key_again_gives_back_the_first_run(api: Place) -> None:
         other = await http.post("/v1/runs", json={"goal": "Who?", "key": "k1", "tenant": "t"})
     assert (first.status_code, again.status_code, other.status_code) == (201, 200, 201)
     assert first.json()["run_id"] == again.json()["run_id"] != other.json()["run_id"]
+
+
+async def test_a_run_that_no_worker_takes_says_what_it_needs(api: Place) -> None:
+    async with api.client() as http:
+        run_id = (await http.post("/v1/runs", json={"goal": "Who?"})).json()["run_id"]
+        lonely = (await http.get(f"/v1/runs/{run_id}")).json()
+        needs = needs_of(replay(await api.store.read(run_id)).start)
+        assert not await api.dispatcher.take(1, now=api.now, has=needs - {"model:main"}, wait=0.0)
+        lacking = (await http.get(f"/v1/runs/{run_id}")).json()
+        assert await api.dispatcher.take(1, now=api.now, has=needs, wait=0.0)
+        driven = (await http.get(f"/v1/runs/{run_id}")).json()
+    assert {each["state"] for each in (lonely, lacking, driven)} == {"open"}
+    assert lonely["detail"] == NOBODY
+    assert "it needs the model 'main';" in lacking["detail"]
+    assert driven["detail"] == ""
 
 
 async def test_a_run_for_later_is_not_queued_now(api: Place) -> None:
@@ -132,6 +151,55 @@ async def test_whatever_a_model_wrote_is_json_on_the_wire(api: Place) -> None:
         response = await http.get("/v1/runs/odd")
     waiting = json.loads(response.content)["waiting"]
     assert waiting[0]["input"] == {"half": "?", "nan": None, "big": 10**30}
+
+
+async def test_a_wrong_query_is_told_by_its_parameter_and_what_is_allowed(api: Place) -> None:
+    async with api.client() as http:
+        said = {
+            query: (await http.get(f"/v1/runs?{query}")).json()["detail"]
+            for query in ("outcome=maybe", "limit=x", "since=x", "colour=red")
+        }
+        body = (await http.post("/v1/runs", json={"labels": {"a": 1, "b\n": "x"}})).json()["detail"]
+    assert said["outcome=maybe"].startswith("the query is not as it should be. outcome: Input should be 'answered', ")
+    assert said["outcome=maybe"].endswith(" or 'open'")
+    assert [said[query].partition(". ")[2].partition(":")[0] for query in said] == [
+        "outcome",
+        "limit",
+        "since",
+        "colour",
+    ]
+    assert all("str-enum" not in each and "literal" not in each for each in said.values())
+    assert "goal: Field required; labels.a: Input should be a valid string" in body
+    assert "[key]" not in body
+
+
+async def test_an_edit_that_the_tool_would_not_take_is_refused_in_its_words(api: Place) -> None:
+    takes: JsonObject = {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}},
+        "required": ["n"],
+        "additionalProperties": False,
+    }
+    await api.begin("r", started(replace(spec("pay", requires_approval=True), schema=takes)))
+    await api.more("r", acts(1, ("pay", {"n": 1})), Waiting("1.0", NOW + 1e6, "approval"))
+    async with api.client() as http:
+        wrong = [
+            await http.post("/v1/runs/r/actions/1.0/edit", json={"input": given})
+            for given in ({"n": "2"}, {"n": 2.0}, {}, {"n": 2, "m": 3})
+        ]
+        assert len(await api.store.read("r")) == 3
+        right = await http.post("/v1/runs/r/actions/1.0/edit", json={"input": {"n": 2}})
+    assert [each.json()["detail"] for each in wrong] == [
+        "n: Input should be a valid integer, not '2'. Allowed: n (integer, required)",
+        "n: Input should be a valid integer, not 2.0. Allowed: n (integer, required)",
+        "n is missing. Allowed: n (integer, required)",
+        "m is no argument of this tool. Allowed: n (integer, required)",
+    ]
+    assert {(each.status_code, each.json()["type"]) for each in wrong} == {
+        (422, "urn:orchestrator:problem:invalid_arguments")
+    }
+    assert right.status_code == 200
+    assert replay(await api.store.read("r")).decided["1.0"].input == {"n": 2}
 
 
 async def test_an_edit_is_no_deeper_than_what_a_model_may_write(api: Place) -> None:

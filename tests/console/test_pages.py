@@ -16,8 +16,9 @@ from orchestrator.console import pages
 from orchestrator.console.words import WORDS
 from orchestrator.core.events import Anomaly, Attempt, Decision, ModelTurn, Observation, Outcome, RunEnded, Waiting
 from orchestrator.core.run import replay
+from orchestrator.core.spec import JsonObject
 from tests.api.place import NOW, Place, place
-from tests.build import acts, final, observed
+from tests.build import acts, final, observed, spec, started
 from tests.console import scenes
 from tests.console.page import Page, harmless
 
@@ -126,6 +127,19 @@ async def test_somebody_signs_in_approves_and_signs_out(api: Place) -> None:
         assert (await http.post("/runs/r/cancel", data=said)).status_code == 403
         assert (await http.post("/logout", data={"form": fields["form"]})).headers["location"] == "/login"
         assert (await http.get("/")).headers["location"] == "/login?next=%2F"
+
+
+async def test_an_edit_that_the_tool_would_not_take_is_told_on_the_page(api: Place) -> None:
+    takes: JsonObject = {"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": False}
+    await api.begin("r", started(replace(spec("pay", requires_approval=True), schema=takes)))
+    await api.more("r", *ASKED)
+    async with browser(api, api.admin) as http:
+        form = harmless((await http.get("/runs/r")).text).fields()["form"]
+        said = {"form": form, "verdict": "edit", "input": '{"n": "<b>2"}'}
+        response = await http.post("/runs/r/actions/1.0", data=said)
+    assert response.status_code == 422
+    assert "n: Input should be a valid integer, not '<b>2'. Allowed: n (integer)" in harmless(response.text).text
+    assert len(await api.store.read("r")) == 3
 
 
 @pytest.mark.parametrize("forged", [{}, {"form": ""}, {"form": "0" * 64}, {"form": "é"}])

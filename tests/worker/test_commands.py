@@ -116,6 +116,14 @@ def test_a_person_decides_from_a_terminal(
     assert json.loads(cli("status", "--json")[1])["queue"]["queued"] == 1, "the run is woken"
 
 
+def test_an_edit_that_the_tool_would_not_take_is_refused_at_the_terminal(cli: Cli) -> None:
+    written(*ASKS)
+    code, out, err = cli("approve", "r1", "1.0", "--by", "ann", "--input", '{"q": 3}')
+    assert (code, out) == (Exit.FAILED, "")
+    assert "q: Input should be a valid string, not 3. Allowed: q (string, required)" in err
+    assert not isinstance(trace()[-1].event, Decision)
+
+
 def test_a_callback_brings_a_result_with_the_key_that_is_kept_beside_the_store(cli: Cli) -> None:
     written(*ORDERED)
     settings = Settings.load()
