@@ -17,6 +17,7 @@ from orchestrator.api.words import RunPage, RunState, Submission
 from orchestrator.assembly import RunRequest, new_run_id, started
 from orchestrator.core.events import Observation, RunStarted
 from orchestrator.dispatch import Job, needs_of
+from orchestrator.dispatch.lack import why
 from orchestrator.inbox import Verdict
 from orchestrator.stores import RunRow
 from orchestrator.stores.earlier import informed
@@ -65,8 +66,12 @@ async def list_runs(call: Call) -> Response:
 
 
 async def get_run(call: Call) -> Response:
-    """A run as it stands."""
-    return reply(await found(call, call.path["run_id"]))
+    """A run as it stands; one that is open and that no worker takes says why."""
+    words = await found(call, call.path["run_id"])
+    if words.state == "open":
+        lacks = await call.service.dispatcher.lacks(words.run_id, now=call.service.clock())
+        words = words.model_copy(update={"detail": why(lacks)})
+    return reply(words)
 
 
 async def follow_run(call: Call) -> Response:

@@ -164,7 +164,10 @@ class WaitingAction(Told):
 
 
 class RunState(RunLine):
-    """A run as it stands, whole. `answer` once it has one; `missing` is what it says it lacks; `code` and `detail` why it ended so."""
+    """A run as it stands, whole. `answer` once it has one; `missing` is what it says it lacks; `code` and `detail` why it ended so.
+
+    While it is open, `detail` says why no worker takes it, if none does.
+    """
 
     answer: str | None = None
     missing: str | None = None

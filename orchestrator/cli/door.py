@@ -21,6 +21,7 @@ from orchestrator.core.events import Entry
 from orchestrator.core.run import replay
 from orchestrator.core.spec import JsonObject
 from orchestrator.dispatch import Dispatcher, Job, needs_of
+from orchestrator.dispatch.lack import why
 from orchestrator.errors import ConfigError, StoreError
 from orchestrator.inbox import Inbox, Verdict
 from orchestrator.settings import Settings
@@ -131,7 +132,7 @@ class StoreDoor:
         trace = await self.store.read(run_id)
         if not trace:
             raise self._unknown(run_id)
-        return of_run(replay(trace))
+        return of_run(replay(trace), why(await self.dispatcher.lacks(run_id, now=time.time())))
 
     async def overview(self) -> dict[str, Any]:
         """As Door's."""

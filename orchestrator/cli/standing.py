@@ -13,7 +13,8 @@ from orchestrator.show import reason, when
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One run. `state` is open, waiting, damaged, or how it ended; `answer` is there once it has one."""
+    """One run. `state` is open, waiting, damaged, or how it ended; `detail` says why it ended so or is not driven; `answer` is there
+    once it has one."""
 
     run_id: str
     state: str
@@ -31,8 +32,8 @@ class Standing:
         return found | {f"action {wait.id}": _awaited(wait) for wait in self.waiting}
 
 
-def of_run(run: Run) -> Standing:
-    """From a trace."""
+def of_run(run: Run, held_up: str = "") -> Standing:
+    """From a trace; `held_up` is why nobody drives it."""
     waiting = tuple(
         WaitingAction(
             id=wait.id,
@@ -46,7 +47,7 @@ def of_run(run: Run) -> Standing:
     )
     ended = run.ended
     state = ended.outcome.value if ended else "waiting" if waiting else "open"
-    detail, answer = (reason(ended), ended.answer) if ended else (None, None)
+    detail, answer = (reason(ended), ended.answer) if ended else (held_up or None, None)
     steps = len(run.steps) + (run.turn is not None)
     return Standing(run.run_id, state, steps, run.start.goal, detail, answer, waiting)
 
@@ -54,7 +55,7 @@ def of_run(run: Run) -> Standing:
 def of_state(state: RunState) -> Standing:
     """From an API's words."""
     word = state.outcome.value if state.outcome else state.state
-    detail = (state.detail or "").removesuffix(": ") if state.outcome or state.state == "damaged" else None
+    detail = (state.detail or "").removesuffix(": ") if state.state != "waiting" else None
     return Standing(state.run_id, word, state.steps, state.goal, detail, state.answer, tuple(state.waiting))
 
 

@@ -23,7 +23,7 @@ class Job:
     """A run to be driven. `at` is the earliest start in unix seconds (0: now); larger `priority` goes first.
 
     `key` de-duplicates: a second submission of (tenant, key) gives back the first run. `needs` are the agent and tool
-    versions ("agent:name@1", "tool:search@1") that a worker must have to take it.
+    versions and the models ("agent:name@1", "tool:search@1", "model:main") that a worker must have to take it.
     """
 
     run_id: str
@@ -131,6 +131,13 @@ class Dispatcher(Protocol):
         """Queue every run that the trace says is open, and that is neither queued, held nor waiting; how many."""
         ...
 
+    async def lacks(self, run_id: str, *, now: float) -> frozenset[str] | None:
+        """What this run needs and no live worker has, or the one that has most of it lacks; None: no worker is alive.
+
+        Nothing where a worker may take it, and for a run that is not due.
+        """
+        ...
+
     async def depth(self, *, now: float) -> Depth:
         """The queue, for gauges and the monitor."""
         ...
@@ -156,8 +163,10 @@ class DispatchRules:
 
 
 def needs_of(first: RunStarted) -> frozenset[str]:
-    """What a worker must have to drive this run, by the versions in its first event: the `needs` of its Job."""
-    return frozenset((f"agent:{first.agent.name}@{first.agent.version}", *map(need_of, first.tools)))
+    """What a worker must have to drive this run, by its first event: the `needs` of its Job. Of a chain of models it is each one:
+    a run is opened with all of them."""
+    models = (f"model:{name}" for name in first.agent.models)
+    return frozenset((f"agent:{first.agent.name}@{first.agent.version}", *models, *map(need_of, first.tools)))
 
 
 def need_of(tool: ToolSpec) -> str:

@@ -54,6 +54,7 @@ class Engine(Dispatcher, ABC):
         self._clock: tuple[float, float] | None = None
         self._alive: tuple[float, float] | None = None
         self._doubtful: float | None = None
+        self._told: frozenset[str] | None = None
 
     async def take(self, most: int, *, now: float, has: frozenset[str], wait: float = 1.0) -> Sequence[Slice]:
         """As the port says. Cancelled while it claims, it hands back what it has got."""
@@ -135,6 +136,7 @@ class Engine(Dispatcher, ABC):
                 for each in await claim:
                     await self._let_go(each, Released())
             raise
+        self._told = has
         if self._alive is None:
             self._lived(now)
         self._held.update((each.run_id, each) for each in taken)
@@ -156,7 +158,7 @@ class Engine(Dispatcher, ABC):
 
     async def _lost(self, now: float) -> bool:
         """The lease is over: whatever is still ours on paper is anybody's; then begin anew."""
-        self._alive = None
+        self._alive = self._told = None
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout(self.rules.beat):
                 await self._forget(now)
@@ -190,7 +192,10 @@ class Engine(Dispatcher, ABC):
 
     @abstractmethod
     async def _claim(self, most: int, now: float, has: frozenset[str]) -> Sequence[Slice]:
-        """Claim up to `most` due runs now. Nothing if this worker was swept away: `beat` will say so."""
+        """Claim up to `most` due runs now, and let the queue know what this worker `has` unless it was `_told`.
+
+        Nothing if this worker was swept away: `beat` will say so.
+        """
 
     @abstractmethod
     async def _strays(self, now: float, known: frozenset[str]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from orchestrator.core.events import RunStarted
 from orchestrator.dispatch import Depth, DispatchRules, Job, Slice, Submitted, needs_of
 from orchestrator.dispatch.engine import Done, Engine, Fate, Parked
-from orchestrator.dispatch.ticket import Ticket, admit, claimed, depth, due, full, parked, submitted, woken
+from orchestrator.dispatch.ticket import Ticket, admit, claimed, depth, due, full, lacking, parked, submitted, woken
 from orchestrator.stores import Store
 
 FOREVER = 3600.0
@@ -28,6 +28,7 @@ class Board:
         self.keys: dict[tuple[str, str], str] = {}
         self.submitting = asyncio.Lock()
         self.workers: dict[str, float] = {}
+        self.abilities: dict[str, frozenset[str]] = {}
         self.listeners: set[asyncio.Event] = set()
         self._ready: list[tuple[int, int, str]] = []
         self._timed: list[tuple[float, str]] = []
@@ -48,6 +49,11 @@ class Board:
         else:
             heapq.heappush(self._timed, (ticket.at, ticket.run_id))
         self.ring()
+
+    def sign_off(self, worker: str) -> None:
+        """This worker is no more."""
+        self.workers.pop(worker, None)
+        self.abilities.pop(worker, None)
 
     def drop(self, run_id: str) -> None:
         """The run has ended: its tenant has room for another."""
@@ -107,7 +113,7 @@ class MemoryDispatcher(Engine):
 
     async def close(self) -> None:
         await self._hand_back()
-        self.board.workers.pop(self.worker, None)
+        self.board.sign_off(self.worker)
         self.board.listeners.discard(self._news)
 
     async def submit(self, job: Job, first: RunStarted, *, now: float) -> Submitted:
@@ -138,7 +144,7 @@ class MemoryDispatcher(Engine):
         live = {worker for worker, at in self.board.workers.items() if now - at <= self.rules.lease}
         lost = [each for each in self.board.tickets.values() if each.state == "held" and each.worker not in live]
         for worker in self.board.workers.keys() - live:
-            del self.board.workers[worker]
+            self.board.sign_off(worker)
         for ticket in lost:
             await self._put_back(ticket, now)
         return len(lost)
@@ -159,6 +165,14 @@ class MemoryDispatcher(Engine):
                 self.board.drop(run_id)
         return found
 
+    async def lacks(self, run_id: str, *, now: float) -> frozenset[str] | None:
+        board = self.board
+        ticket = board.tickets.get(run_id)
+        if not ticket or ticket.state == "held" or (ticket.state != "queued" and ticket.at > now):
+            return frozenset()
+        live = (worker for worker, at in board.workers.items() if now - at <= self.rules.lease)
+        return lacking(ticket.needs, (board.abilities[each] for each in live if each in board.abilities))
+
     async def depth(self, *, now: float) -> Depth:
         live = sum(now - at <= self.rules.lease for at in self.board.workers.values())
         return depth(self.board.tickets.values(), live, now)
@@ -172,6 +186,7 @@ class MemoryDispatcher(Engine):
             self.board.workers[self.worker] = now
         if self.worker not in self.board.workers:
             return ()
+        self.board.abilities[self.worker] = has
         self.board.mature(now)
         held = self.board.held() if self.rules.limited else Counter()
         chosen = admit(self.board.ready(has, full(held, self.rules)), most, held, self.rules)
@@ -208,7 +223,7 @@ class MemoryDispatcher(Engine):
         return True
 
     async def _forget(self, now: float) -> None:
-        self.board.workers.pop(self.worker, None)
+        self.board.sign_off(self.worker)
         await self._strays(now, frozenset())
 
     async def _strays(self, now: float, known: frozenset[str]) -> None:

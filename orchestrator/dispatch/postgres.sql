@@ -32,6 +32,12 @@ CREATE TABLE slice_keys (
 );
 CREATE INDEX slice_keys_by_run ON slice_keys (run_id);
 
+-- [migration 2]
+CREATE TABLE worker_abilities (
+    worker bigint PRIMARY KEY REFERENCES procrastinate_workers ON DELETE CASCADE,
+    has text NOT NULL
+);
+
 -- [lock schema]
 SELECT pg_advisory_xact_lock(hashtext('orchestrator schema'));
 
@@ -63,6 +69,17 @@ SELECT run_id FROM slice_keys WHERE tenant = %s AND key = %s;
 
 -- [known worker]
 SELECT 1 FROM procrastinate_workers WHERE id = %s AND last_heartbeat >= now() - make_interval(secs => %s::float8);
+
+-- [able]
+INSERT INTO worker_abilities (worker, has) VALUES (%s, %s) ON CONFLICT (worker) DO UPDATE SET has = excluded.has;
+
+-- [due needs]
+SELECT lanes.needs FROM slices JOIN lanes ON lanes.name = slices.lane
+WHERE slices.run_id = %s AND slices.worker IS NULL AND slices.at <= %s::float8;
+
+-- [abilities]
+SELECT able.has FROM worker_abilities able JOIN procrastinate_workers known ON known.id = able.worker
+WHERE known.last_heartbeat >= now() - make_interval(secs => %s::float8);
 
 -- [in order]
 SELECT set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true);

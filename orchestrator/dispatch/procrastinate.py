@@ -25,7 +25,7 @@ from orchestrator.dispatch.engine import Done, Engine, Fate, Parked
 from orchestrator.dispatch.gathered import Gathered
 from orchestrator.dispatch.joined import SQL, Connection, Database
 from orchestrator.dispatch.lines import TASK, Line, fetch, finish, put_back, queue_again, requeue, submission
-from orchestrator.dispatch.ticket import full, safe
+from orchestrator.dispatch.ticket import full, lacking, safe
 from orchestrator.errors import StoreError
 from orchestrator.stores.postgres import PostgresStore
 
@@ -123,6 +123,16 @@ class ProcrastinateDispatcher(Engine):
             total += found
         return total
 
+    async def lacks(self, run_id: str, *, now: float) -> frozenset[str] | None:
+        async def look(connection: Connection, _: JobManager) -> frozenset[str] | None:
+            needs = await (await connection.execute(SQL["due needs"], (run_id, now))).fetchone()
+            if needs is None:
+                return frozenset()
+            able = await (await connection.execute(SQL["abilities"], (self.rules.lease,))).fetchall()
+            return lacking(json.loads(needs[0]), (json.loads(has) for (has,) in able))
+
+        return await self._db.transact("look for what a run lacks", look)
+
     async def depth(self, *, now: float) -> Depth:
         async def count(connection: Connection, _: JobManager) -> Depth:
             values = {"now": now, "lease": self.rules.lease}
@@ -142,6 +152,8 @@ class ProcrastinateDispatcher(Engine):
             worker = await self._known(connection, jobs)
             if worker is None:
                 return None, []
+            if worker != self._id or has != self._told:
+                await connection.execute(SQL["able"], (worker, json.dumps(sorted(has))))
             offer = await self._offer(connection, now, most, has)
             fetched = await self._fetched(connection, jobs, worker, offer, most)
             return worker, await _held(connection, jobs, worker, fetched)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from orchestrator.core.events import RunStarted
 from orchestrator.dispatch import Depth, DispatchRules, Job, Slice, Submitted, needs_of
 from orchestrator.dispatch.engine import Done, Engine, Fate, Parked
-from orchestrator.dispatch.ticket import admit, full, safe
+from orchestrator.dispatch.ticket import admit, full, lacking, safe
 from orchestrator.errors import StoreError
 from orchestrator.stores import Statement
 from orchestrator.stores.record import load
@@ -90,6 +90,14 @@ class SqliteDispatcher(Engine):
             total += found
         return self._rung(total)
 
+    async def lacks(self, run_id: str, *, now: float) -> frozenset[str] | None:
+        def look(db: sqlite3.Connection) -> tuple[list[str], list[str]]:
+            needs = _column(db.execute(SQL["due needs"], {"run_id": run_id, "now": now}))
+            return needs, _column(db.execute(SQL["abilities"], {"live": now - self.rules.lease})) if needs else []
+
+        needs, able = await self._store.transaction(look)
+        return lacking(json.loads(needs[0]), map(json.loads, able)) if needs else frozenset()
+
     async def depth(self, *, now: float) -> Depth:
         values = {"now": now, "live": now - self.rules.lease}
         return Depth(*await self._store.transaction(lambda db: db.execute(SQL["depth"], values).fetchone()))
@@ -102,6 +110,8 @@ class SqliteDispatcher(Engine):
                 db.execute(SQL["register"], (self.worker, now))
             elif not db.execute(SQL["registered"], (self.worker,)).fetchone():
                 return []
+            if fresh or has != self._told:
+                db.execute(SQL["able"], (json.dumps(sorted(has)), self.worker))
             db.execute(SQL["mature"], (now,))
             return self._chosen(db, most, now, has)
 

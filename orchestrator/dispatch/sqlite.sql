@@ -32,6 +32,9 @@ CREATE TRIGGER queue_submitted AFTER INSERT ON queue WHEN new.key IS NOT NULL BE
 CREATE TRIGGER queue_needing AFTER INSERT ON queue BEGIN INSERT OR IGNORE INTO queue_needs (needs) VALUES (new.needs); END;
 CREATE TRIGGER queue_forgotten AFTER DELETE ON runs BEGIN DELETE FROM queue_keys WHERE run_id = old.run_id; DELETE FROM queue WHERE run_id = old.run_id; END;
 
+-- [migration 2]
+ALTER TABLE workers ADD COLUMN has TEXT;
+
 -- [version table]
 CREATE TABLE IF NOT EXISTS dispatch_schema (version INTEGER NOT NULL);
 
@@ -101,6 +104,16 @@ UPDATE queue SET woken = 0 WHERE run_id IN (SELECT value FROM json_each(:heard))
 
 -- [register]
 INSERT INTO workers (worker, beat) VALUES (?, ?) ON CONFLICT (worker) DO UPDATE SET beat = excluded.beat;
+
+-- [able]
+UPDATE workers SET has = ? WHERE worker = ?;
+
+-- [due needs]
+SELECT needs FROM queue
+WHERE run_id = :run_id AND (state = 'queued' OR state IN ('later', 'waiting') AND at <= :now);
+
+-- [abilities]
+SELECT has FROM workers WHERE beat >= :live AND has IS NOT NULL;
 
 -- [registered]
 SELECT 1 FROM workers WHERE worker = ?;

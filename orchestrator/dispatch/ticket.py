@@ -96,6 +96,11 @@ def depth(tickets: Iterable[Ticket], workers: int, now: float) -> Depth:
     return Depth(counts["queued"], now - oldest, counts["later"], counts["held"], counts["waiting"], approvals, workers)
 
 
+def lacking(needs: Iterable[str], workers: Iterable[Iterable[str]]) -> frozenset[str] | None:
+    """What of these needs the worker has not that has most of them; None without any worker."""
+    return min((frozenset(needs).difference(has) for has in workers), key=len, default=None)
+
+
 class Tenanted(Protocol):
     """What `admit` needs to know of a run."""
 

@@ -67,9 +67,10 @@ def worker_rules(settings: Settings) -> WorkerRules:
 
 
 def abilities(settings: Settings, tools: Sequence[ToolSpec]) -> frozenset[str]:
-    """The agent and tool versions at hand, as a Job's `needs` names them."""
+    """The agent and tool versions and the models at hand, as a Job's `needs` names them. "default" is a model wherever there is one."""
+    models = (f"model:{name}" for name in (*settings.models, *(("default",) if settings.models else ())))
     agents = (f"agent:{name}@{agent.version}" for name, agent in settings.agents.items())
-    return frozenset((*agents, *map(need_of, tools), *(f"mcp:{name}" for name in settings.mcp)))
+    return frozenset((*agents, *models, *map(need_of, tools), *(f"mcp:{name}" for name in settings.mcp)))
 
 
 def callback_key(settings: Settings) -> bytes:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from orchestrator.core.events import ActionStarted, Outcome, RunEnded, RunStarted
-from orchestrator.dispatch import Slice
+from orchestrator.dispatch import Slice, needs_of
 from orchestrator.errors import Conflict
 from tests.dispatch.conftest import Place
 
@@ -201,7 +201,7 @@ async def test_reconcile_heals_a_lost_line_and_leaves_live_runs_alone(place: Pla
     assert await one.reconcile(now=place.now) == 2
     assert await one.reconcile(now=place.now) == 0
     assert await place.names(one) == ["queued"]
-    assert sorted(await place.names(one, has=frozenset({"agent:default@1"}))) == ["alone", "lost"]
+    assert sorted(await place.names(one, has=needs_of(RunStarted("")))) == ["alone", "lost"]
     await one.done(lost)
     await (await place.store()).append("held", 1, [ActionStarted("1.0")], at=place.now, epoch=held.epoch)
 
@@ -211,7 +211,7 @@ async def test_waking_an_open_run_that_was_lost_queues_it(place: Place) -> None:
     await place.submit(one, "r", tenant="t")
     await place.lose(one, await place.store(), "r")
     await one.wake("r", now=place.now)
-    (taken,) = await place.take(one, has=frozenset({"agent:default@1"}))
+    (taken,) = await place.take(one, has=needs_of(RunStarted("")))
     assert taken.tenant == "t"
 
 
@@ -221,7 +221,7 @@ async def test_runs_begun_without_the_dispatcher_are_found(place: Place) -> None
     await store.append("open", 0, [RunStarted("goal")], at=place.now)
     await store.append("ended", 0, [RunStarted("goal"), RunEnded(Outcome.ANSWERED, "a")], at=place.now)
     assert await one.reconcile(now=place.now) == 1
-    assert await place.names(one, has=frozenset({"agent:default@1"})) == ["open"]
+    assert await place.names(one, has=needs_of(RunStarted(""))) == ["open"]
 
 
 async def test_the_line_of_an_ended_run_is_dropped(place: Place) -> None:

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from orchestrator.core.events import Outcome, RunEnded, RunStarted
-from orchestrator.dispatch import Job
+from orchestrator.dispatch import Job, needs_of
 from orchestrator.dispatch.procrastinate import ProcrastinateDispatcher
 from orchestrator.errors import StoreError
 from orchestrator.stores.postgres import PostgresStore
@@ -82,7 +82,7 @@ async def test_a_lost_line_takes_its_queued_job_along(place: Place) -> None:
     await place.submit(one, "r")
     await ask(place, "DELETE FROM slices")
     assert await one.reconcile(now=place.now) == 1
-    assert len(await place.take(one, 2, has=frozenset({"agent:default@1"}))) == 1
+    assert len(await place.take(one, 2, has=needs_of(RunStarted("")))) == 1
 
 
 async def test_purged_runs_take_their_keys_along(place: Place) -> None:

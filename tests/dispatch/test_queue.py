@@ -152,9 +152,64 @@ async def test_a_run_is_left_for_a_worker_that_has_what_it_needs(place: Place) -
     assert await place.names(two, has=frozenset({"agent:a@2", "tool:t@1", "tool:u@1"})) == ["new"]
 
 
-def test_the_needs_of_a_run_are_the_versions_in_its_first_event() -> None:
-    first = RunStarted("g", AgentSpec("a", "2"), tools=(ToolSpec("t", "d", {}, version="3"),))
-    assert needs_of(first) == {"agent:a@2", "tool:t@3"}
+def test_the_needs_of_a_run_are_the_versions_and_all_models_in_its_first_event() -> None:
+    first = RunStarted("g", AgentSpec("a", "2", ("big", "small")), tools=(ToolSpec("t", "d", {}, version="3"),))
+    assert needs_of(first) == {"agent:a@2", "model:big", "model:small", "tool:t@3"}
+
+
+async def test_what_the_workers_lack_of_a_run_is_told_by_the_one_that_has_most_of_it(place: Place) -> None:
+    one, two = await place.worker(), await place.worker()
+    await place.submit(one, "r", needs=frozenset({"agent:a@1", "model:openai"}))
+    assert await one.lacks("r", now=place.now) is None, "no worker is alive"
+    assert not await place.names(one, has=frozenset({"model:main"}))
+    assert await two.lacks("r", now=place.now) == frozenset({"agent:a@1", "model:openai"})
+    assert not await place.names(two, has=frozenset({"agent:a@1", "model:main"}))
+    assert await one.lacks("r", now=place.now) == frozenset({"model:openai"})
+    assert not await place.names(two, has=frozenset({"tool:t@1"}))
+    assert await one.lacks("r", now=place.now) == frozenset({"agent:a@1", "model:openai"}), (
+        "what a worker has may change"
+    )
+    (taken,) = await place.take(two, has=frozenset({"agent:a@1", "model:openai"}))
+    assert await one.lacks("r", now=place.now) == frozenset(), "it is held"
+    await two.release(taken)
+    assert await one.lacks("r", now=place.now) == frozenset(), "one may take it"
+    await two.close()
+    assert await one.lacks("r", now=place.now) == frozenset({"agent:a@1", "model:openai"})
+
+
+async def test_a_worker_that_was_taken_for_dead_says_anew_what_it_has(place: Place) -> None:
+    one, two = await place.worker(), await place.worker()
+    has = frozenset({"model:main"})
+    await place.submit(one, "r", needs=frozenset({"model:openai"}))
+    assert not await place.names(one, has=has)
+    await place.pass_time(30, silent=(one, two))
+    await two.sweep(now=place.now)
+    assert await two.lacks("r", now=place.now) is None
+    assert not await one.beat(now=place.now)
+    assert await one.beat(now=place.now)
+    assert not await place.names(one, has=has)
+    assert await two.lacks("r", now=place.now) == frozenset({"model:openai"})
+
+
+async def test_nothing_is_lacking_of_a_run_that_is_not_due(place: Place) -> None:
+    one = await place.worker()
+    needs = frozenset({"model:openai"})
+    await place.submit(one, "later", needs=needs, at=place.now + 20)
+    await place.submit(one, "parked", needs=needs)
+    (taken,) = await place.take(one, has=needs)
+    await one.park(taken, place.now + 20)
+    assert not await place.names(one, has=frozenset())
+    for run_id in ("later", "parked", "unknown"):
+        assert await one.lacks(run_id, now=place.now) == frozenset()
+    await place.pass_time(25)
+    for run_id in ("later", "parked"):
+        assert await one.lacks(run_id, now=place.now) == needs
+
+
+async def test_a_run_whose_needs_name_no_model_is_taken_as_before(place: Place) -> None:
+    one = await place.worker()
+    await place.submit(one, "old", needs=frozenset({"agent:default@1"}))
+    assert await place.names(one, has=frozenset({"agent:default@1", "model:main"})) == ["old"]
 
 
 async def test_hostile_names_are_just_names(place: Place) -> None:

@@ -236,9 +236,10 @@ def test_a_run_needs_a_worker_that_has_the_server_in_its_settings_whether_it_is_
     foreign = ToolSpec("mcp__near__echo", "Echoes.", {"type": "object"}, version="abc")
     needs = needs_of(RunStarted("?", tools=(foreign,)))
     assert "mcp:near" in needs
-    settings = Settings.model_validate({"mcp": {"near": {"command": "x", "tools": "*"}}})
+    models = {"main": {"provider": "openai", "base_url": "http://x/v1", "model": "m"}}
+    settings = Settings.model_validate({"mcp": {"near": {"command": "x", "tools": "*"}}, "models": models})
     assert needs <= abilities(settings, ())
-    assert not needs <= abilities(Settings(), ())
+    assert needs - abilities(Settings.model_validate({"models": models}), ()) == {"mcp:near"}
     assert need_of(replace(foreign, name="mcp_helper")) == "tool:mcp_helper@abc"
 
 

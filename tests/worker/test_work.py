@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from orchestrator.core.decide import AskModel
-from orchestrator.core.events import Decision, ModelTurn, Observation, Outcome
+from orchestrator.core.events import Decision, ModelTurn, Observation, Outcome, RunStarted
 from orchestrator.core.prompt import Delta
 from orchestrator.core.run import Run
-from orchestrator.dispatch import Slice
+from orchestrator.dispatch import Slice, needs_of
 from orchestrator.dispatch.memory import MemoryDispatcher
 from orchestrator.errors import StoreError
 from orchestrator.worker import WorkerRules
@@ -278,7 +278,7 @@ async def test_a_killed_workers_runs_are_taken_over_within_fifteen_seconds() -> 
 
 
 def place_needs(place: Station) -> frozenset[str]:
-    return frozenset({"agent:default@1", *(f"tool:{spec.name}@{spec.version}" for spec in place.toolbox.specs)})
+    return needs_of(RunStarted("", tools=place.toolbox.specs))
 
 
 async def test_a_cancelled_run_says_who_cancelled_it() -> None:
