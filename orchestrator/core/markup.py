@@ -32,7 +32,9 @@ def holds_call(text: str, tools: Sequence[ToolSpec]) -> bool:
     for mark in marks(body):
         if mark.kind in (Kind.CALL, Kind.OBSERVATION) and not mark.label:
             return True
-        if mark.kind is Kind.ACTION and mark.label:
+        if mark.kind is Kind.UNSAID and mark.label and not mark.word[0].isalpha():
+            return True
+        if mark.kind in (Kind.ACTION, Kind.UNSAID) and mark.label:
             named = _NAME.match(body, mark.end)
             if named and (named[1].casefold() in FINISH or names(named[1], tools)[0] is not None):
                 return True

@@ -18,7 +18,7 @@ from orchestrator.core.text.words import Kind
 _HELD: Final = 64  # characters of a line's beginning that may still become a label
 _CHECKS: Final = 32  # looks at the whole text that may find nothing, so that hostile streams stay linear
 _LONGEST_TAG: Final = 64
-_QUOTES = re.compile('["`“]')
+_QUOTES = re.compile('["`“]|~~')
 
 
 class Cut:

@@ -27,6 +27,7 @@ from orchestrator.core.text.found import (
 )
 from orchestrator.core.text.marks import Mark, inline, marks
 from orchestrator.core.text.objects import call_at, calls_at, ending
+from orchestrator.core.text.unsaid import before_region, follows, region
 from orchestrator.core.text.words import FINISH, NOTHING, Kind
 
 _BRACKETS: Final = {"[": "]", "［": "］", "【": "】", "(": ")", "（": "）"}
@@ -90,8 +91,8 @@ def _named(text: str, at: int, limit: int, tools: Sequence[ToolSpec]) -> Found:
 
 def _again(text: str, end: int) -> bool:
     """Whether an input label follows the arguments, so that there are two."""
-    follows = next((m for m in marks(text, end) if not m.bare), None)
-    return follows is not None and follows.kind is Kind.INPUT
+    label = follows(text, end)
+    return label is not None and label.kind is Kind.INPUT
 
 
 def _no_name(name: str, stop: int, tools: Sequence[ToolSpec]) -> Broken:
@@ -194,7 +195,7 @@ def _below(text: str, given: tuple[int, int] | None, stop: int, tool: ToolSpec |
     """Arguments under an input label, or as an object (perhaps fenced) on the next line; or none at all."""
     if given:
         return _input(text, given[1])
-    label = next((m for m in marks(text, stop) if not m.bare), None)
+    label = follows(text, stop)
     at = _past(_BLANK, text, stop)
     fence = _FENCE.match(text, at)
     at = fence.end() if fence else at
@@ -203,6 +204,8 @@ def _below(text: str, given: tuple[int, int] | None, stop: int, tool: ToolSpec |
         return (found, end) if found.value is not None else unreadable(found, len(text))
     if label and label.kind is Kind.INPUT:
         return _input(text, label.end)
+    if label and region(label):
+        return truncated(f"{label.word} after the tool's name", len(text))
     if fence and not (label and label.start < at):
         return malformed(f"the arguments are not JSON; {_how(tool)}", _line_end(text, at))
     if tool and required(tool):
@@ -218,7 +221,7 @@ def _input(text: str, at: int) -> tuple[Written, int] | Broken:
     if text.startswith("{", inside):
         found, end = scan(text, inside)
         return (found, end) if found.value is not None else unreadable(found, len(text))
-    stop = _next_label(text, at)
+    stop = before_region(text, at, _next_label(text, at))
     value = text[min(start, stop) : stop].strip()
     if fence:
         close = value.rfind(fence[1])
@@ -240,7 +243,7 @@ def _input(text: str, at: int) -> tuple[Written, int] | Broken:
 def _finish_input(text: str, at: int, limit: int, *, given: bool) -> Found:
     """`Action: Final Answer` with the answer under an input label."""
     if not given:
-        label = next((m for m in marks(text, at) if not m.bare), None)
+        label = follows(text, at)
         if not label or label.kind is not Kind.INPUT:
             return _ended(Plain(None), limit)
         at = label.end

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from orchestrator.core.text.words import LABELS, TAGS, Kind
+from orchestrator.core.text.words import ASIDE, GREATER, LABELS, PLAN, REASONING, TAGS, Kind
 
 BLANKS: Final = " \t\r\n\f\v\x85\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
 INVISIBLE: Final = "\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufffd"
@@ -39,16 +39,17 @@ _LABEL = re.compile(
 )
 _TAG_KIND: Final = {tag.casefold(): kind for kind, tags in TAGS.items() for tag in tags}
 _NAMESPACE: Final = "antml:"
-_TAG_FIRST = re.compile(r"[<\[✿]")
+_TAG_FIRST = re.compile(r"[<\[✿&]")
 _TAG = re.compile(
-    r"(?=[<\[✿])(?:"
+    r"(?=[<\[✿&])(?:"
     + "|".join(
         f"<(?:{_NAMESPACE})?{re.escape(tag[1:])}"
         if tag[0] == "<" and tag[1].isascii() and tag[1].isalpha()
         else re.escape(tag)
         for tag in sorted(_TAG_KIND, key=len, reverse=True)
     )
-    + ")",
+    + rf"|(?P<unsaid><!--|<\s?{PLAN}(?:\s[^<>/\n]{{0,80}})?>"
+    + rf"|&(?:lt|#60|#x3c);\s?(?:antml:)?(?:{REASONING}|{ASIDE}|{PLAN})(?:\s[^<>/&\n]{{0,80}})?{GREATER}))",
     re.IGNORECASE,
 )
 _INLINE = {
@@ -66,7 +67,8 @@ class Mark:
     """`text[start:end]` announces `kind`. `label`: at a line's start, else a tag or token. `bold`: the line began with `**`.
 
     `bare`: the label alone on its line, without a colon; only after an Action does that mean anything. `coloned`: its colon makes
-    it a label, so the rest of the line cannot change that.
+    it a label, so the rest of the line cannot change that. UNSAID with `label` is a label or a call's tag that is struck out;
+    without, it is a tag that opens what is not said, and is bare.
     """
 
     kind: Kind
@@ -79,10 +81,14 @@ class Mark:
     coloned: bool = False
 
 
-def marks(text: str, start: int = 0) -> Iterator[Mark]:
-    """The marks from `start` on, in order. A line in which `start` lies inside has no label of its own."""
+def marks(text: str, start: int = 0, *, regions: bool = False) -> Iterator[Mark]:
+    """The marks from `start` on, in order. A line in which `start` lies inside has no label of its own.
+
+    `regions`: the tags that open what is not said are marks too.
+    """
     lines = text.translate(_BREAKS) if _BREAK.search(text) else text
     fence = ""
+    struck = False
     for found in _LINE.finditer(lines, start):
         at, line = found.start(), found[0]
         opening = _FENCE.match(line) if "`" in line or "~" in line else None
@@ -93,13 +99,23 @@ def marks(text: str, start: int = 0) -> Iterator[Mark]:
         elif opening and (whole or at == start):
             fence = opening[1]
         elif not line.lstrip().startswith((">", "＞")):
+            carried = struck and not (at > 1 and lines[at - 2] == "\n")
+            struck = (carried or "~" in line) and _strikes(line, carried=carried)
             label = _label(line, at) if whole else None
             if label:
-                yield label
+                yield replace(label, kind=Kind.UNSAID) if carried else label
                 opened = _FENCE.match(line, label.end - at)
                 fence = opened[1] if opened else ""
             if not fence:
-                yield from _tags(line, at, label.end if label else 0)
+                for tag in _tags(line, at, label.end if label else 0, carried=carried, struck=struck):
+                    if regions or tag.label or tag.kind is not Kind.UNSAID:
+                        yield tag
+
+
+def _strikes(line: str, *, carried: bool) -> bool:
+    """Whether a strike is open at the line's end: one from an earlier line, or one that this line begins with."""
+    begins = carried or line.lstrip(" \t*_-+>").startswith("~~")
+    return begins and (line.count("~~") + carried) % 2 == 1
 
 
 def inline(kind: Kind, text: str, start: int, stop: int) -> tuple[int, int] | None:
@@ -134,6 +150,8 @@ def _label(line: str, at: int) -> Mark | None:
     if found["aside"] and kind is not Kind.OBSERVATION:
         return None
     bold = "**" in found["marks"] and not found["bold"] and not found["tail"]
+    if "~~" in found["marks"]:
+        kind = Kind.UNSAID
     return Mark(kind, at, end, found["word"], bold=bold, bare=bare, coloned=bool(found["colon"]))
 
 
@@ -150,21 +168,32 @@ def _unhidden(head: str, seen: int) -> int:
     return at
 
 
-def _tags(line: str, offset: int, after: int) -> Iterator[Mark]:
-    """The tags of a line from `after` on that stand neither in inline code nor between quotation marks."""
+def _tags(line: str, offset: int, after: int, *, carried: bool, struck: bool) -> Iterator[Mark]:
+    """The tags of a line from `after` on that stand neither in inline code nor between quotation marks, and are not struck out.
+
+    `carried`: a strike is open at the line's beginning; `struck`: at its end.
+    """
     if not _TAG_FIRST.search(line):
         return
-    last = {mark: line.rfind(mark) for mark in '`"”'}
+    last = {mark: line.rfind(mark) for mark in ('"', "`", "”", "~~")}
+    strikes = int(carried)
     seen = ticks = quotes = curly = 0
     for tag in _TAG.finditer(line):
         at = tag.start()
         ticks += line.count("`", seen, at)
         quotes += line.count('"', seen, at)
         curly += line.count("“", seen, at) - line.count("”", seen, at)
+        if last["~~"] >= 0:
+            strikes += line.count("~~", seen, at)
         seen = at
         coded = ticks % 2 == 1 and last["`"] > at
         quoted = (quotes % 2 == 1 and last['"'] > at) or (curly > 0 and last["”"] > at)
-        if not (coded or quoted):
-            word = tag[0].casefold().replace(_NAMESPACE, "")
-            if offset + at >= after:
-                yield Mark(_TAG_KIND[word], offset + at, offset + tag.end(), word, label=False)
+        crossed = strikes % 2 == 1 and (struck or last["~~"] > at)
+        if coded or quoted or offset + at < after:
+            continue
+        word = tag[0].casefold()
+        kind = Kind.UNSAID if tag["unsaid"] else _TAG_KIND[word := word.replace(_NAMESPACE, "")]
+        if not crossed:
+            yield Mark(kind, offset + at, offset + tag.end(), word, label=False, bare=kind is Kind.UNSAID)
+        elif kind in (Kind.CALL, Kind.OBSERVATION):
+            yield Mark(Kind.UNSAID, offset + at, offset + tag.end(), word)

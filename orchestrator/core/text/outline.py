@@ -14,7 +14,7 @@ from typing import Final as Constant
 from orchestrator.core.arguments import names
 from orchestrator.core.events import Anomaly
 from orchestrator.core.spec import ToolSpec
-from orchestrator.core.text.found import Broken, Call, Ending, Found, after_blanks
+from orchestrator.core.text.found import Broken, Call, Ending, Found, after_blanks, truncated
 from orchestrator.core.text.labels import action
 from orchestrator.core.text.marks import Mark, inline, marks
 from orchestrator.core.text.objects import call_at, calls_at
@@ -22,6 +22,7 @@ from orchestrator.core.text.pythonic import python_calls
 from orchestrator.core.text.reasoning import part
 from orchestrator.core.text.tags import tagged
 from orchestrator.core.text.tokens import tokened
+from orchestrator.core.text.unsaid import before_region, inside, region, spoken, without
 from orchestrator.core.text.words import FINISH, Kind
 
 FORMAT: Constant = "Write one Thought line and one Action line, and nothing after it."
@@ -61,6 +62,7 @@ class Outline:
     settled: bool = False
     over: bool = False
     reasoning: str = ""
+    unsaid: list[str] = field(default_factory=list)
 
 
 def outline(text: str, tools: Sequence[ToolSpec], *, prose_ends: bool = False) -> Outline:
@@ -70,12 +72,15 @@ def outline(text: str, tools: Sequence[ToolSpec], *, prose_ends: bool = False) -
     visible = parted.visible[prefix.end() :] if prefix else parted.visible
     seen = Outline(reasoning=parted.reasoning)
     _walk(visible, tools, seen, prose_ends=prose_ends or parted.final)
+    if seen.unsaid:
+        seen.reasoning = "\n".join(filter(None, (parted.reasoning, *seen.unsaid)))
+    seen.settled = seen.settled and not parted.doubtful
     if parted.open and not seen.settled and not seen.over:
         seen.found = Broken(Anomaly.TRUNCATED, "The reasoning had not ended when the reply did.", len(visible))
         seen.anomalies.clear()
     if isinstance(seen.found, Broken) and seen.found.problem in (Anomaly.EMPTY, Anomaly.TRUNCATED):
         acts = (Kind.ACTION, Kind.CALL, Kind.FINAL)
-        if parted.reasoning and any(mark.kind in acts for mark in marks(parted.reasoning)):
+        if seen.reasoning and any(mark.kind in acts for mark in marks(seen.reasoning)):
             seen.anomalies.add(Anomaly.ACTION_IN_THINKING)
     return seen
 
@@ -89,7 +94,12 @@ def _walk(text: str, tools: Sequence[ToolSpec], seen: Outline, *, prose_ends: bo
         return None
     nothing: list[tuple[int, Broken]] = []
     at, muses = 0, False
-    for mark in marks(text):
+    for mark in spoken(text):
+        if region(mark) and mark.start >= at:
+            if mark.bare:
+                seen.kept, seen.found = text.strip(), truncated(f"{mark.word} before the Action", len(text))
+                return None
+            seen.unsaid.append(inside(text, mark).strip())
         if mark.word == "<thought>" and mark.start >= at and not muses:
             shut = _THOUGHT_TAG.search(text, mark.end)
             at, muses = (shut.start(), False) if shut else (at, True)
@@ -181,7 +191,7 @@ def _final(text: str, mark: Mark) -> Ending | Broken:
         if close < 0:
             return Broken(Anomaly.TRUNCATED, f"The tag {mark.word} was still open at the end of the reply.", len(text))
         return Ending(text[mark.end : close].strip(), close + len(mark.word) + 1)
-    return Ending("", _final_end(text, mark), closed=False)
+    return Ending("", before_region(text, mark.end, _final_end(text, mark)), closed=False)
 
 
 def _final_end(text: str, mark: Mark) -> int:
@@ -247,18 +257,19 @@ def _judge(text: str, found: Call | Ending, tools: Sequence[ToolSpec], seen: Out
         ends = second[1].casefold() in FINISH
         if ends or names(second[1], tools)[0]:
             _beside(found, Kind.FINAL if ends else Kind.ACTION, seen)
-    plain = True
-    for mark in marks(text, after):
+    plain, hidden = True, False
+    for mark in spoken(text, after):
+        hidden = hidden or (region(mark) and mark.bare)
         if (mark.end <= at or mark.bare) and mark.kind is not Kind.OBSERVATION:
             continue
         if mark.kind is Kind.OBSERVATION:
             seen.anomalies.add(Anomaly.FORGED_OBSERVATION)
-            seen.settled = not mark.bare
+            seen.settled = not (mark.bare or hidden)
             return
         if mark.kind in (Kind.QUESTION, Kind.END):
             if text[mark.end :].strip() or mark.kind is Kind.QUESTION:
                 seen.anomalies.add(Anomaly.RUN_ON)
-            seen.settled = mark.kind is Kind.QUESTION
+            seen.settled = mark.kind is Kind.QUESTION and not hidden
             if mark.kind is Kind.QUESTION:
                 return
             plain = False
@@ -300,14 +311,15 @@ def _forged(text: str, mark: Mark, thought: str, seen: Outline, *, certain: bool
 def _undecided(text: str, seen: Outline, nothing: Sequence[tuple[int, Broken]], *, prose_ends: bool) -> None:
     """No call and no end label."""
     seen.kept = text.strip()
-    if _past_noise(text, 0) >= len(text) or not text.strip(_INVISIBLE):
+    said = without(text) if seen.unsaid else text
+    if _past_noise(said, 0) >= len(said) or not said.strip(_INVISIBLE):
         seen.found = Broken(Anomaly.EMPTY, "The reply was empty.", len(text))
         return
-    labels = [mark.kind for mark in marks(text) if not mark.bare]
-    if _MARKUP.search(text):
+    labels = [mark.kind for mark in spoken(text) if not (mark.bare or region(mark))]
+    if _MARKUP.search(said):
         seen.anomalies.add(Anomaly.UNPARSED_MARKUP)
     if prose_ends and not labels and not nothing:
-        seen.found = Ending(text.strip(), len(text))
+        seen.found = Ending(said.strip(), len(text))
         return
     if Kind.THOUGHT in labels:
         seen.thought = _thought(text[: nothing[0][0]] if nothing else text)
@@ -319,8 +331,12 @@ def _thought(text: str) -> str:
     """The text before the call without its labels."""
     pieces: list[str] = []
     at = 0
-    for mark in marks(text):
-        if mark.kind is Kind.THOUGHT and not mark.bare:
+    for mark in spoken(text):
+        if mark.kind is Kind.UNSAID and not (mark.bare and region(mark)):
+            pieces.append(text[at : mark.start])
+            stop = text.find("\n", mark.end) if mark.label else mark.end
+            at = len(text) if stop < 0 else stop
+        elif mark.kind is Kind.THOUGHT and not mark.bare:
             pieces.append(text[at : mark.start])
             at = mark.end
         elif mark.kind is Kind.QUESTION and not pieces and not text[: mark.start].strip():

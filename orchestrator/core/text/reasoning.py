@@ -7,14 +7,14 @@ that prefill `<think>` return only the end.
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from dataclasses import dataclass
 
 from orchestrator.core.text.marks import INVISIBLE, WIDE, labelled
-from orchestrator.core.text.words import Kind
+from orchestrator.core.text.words import ASIDE, REASONING, Kind
 
 _TAG = re.compile(
-    r"<(?P<close>/?)\s?(?:antml:)?(?:think|thinking|reasoning|(?:thinking|thought)_process|seed:think|思考(?:过程|過程)?|推理(?:过程|過程)?"
-    r"|(?P<aside>scratchpad|reflection|in(?:ner|ternal)_(?:monologue|thoughts?)))(?:\s[^<>/\n]{0,80})?>"
+    rf"<(?P<close>/?)\s?(?:antml:)?(?:{REASONING}|(?P<aside>{ASIDE}))(?:\s[^<>/\n]{{0,80}})?>"
     r"|(?P<bracket>\[/?THINK\])|(?P<moon>◁/?think▷)"
     r"|<\|(?P<edge>/?|start_|end_|begin_of_|end_of_)(?:think|thinking|thought|reasoning)\|>"
     r"|(?P<spoken><\|(?:START_(?:RESPONSE|TEXT)|begin_of_solution)\|>)"
@@ -27,6 +27,7 @@ _MAYBE = (
 )  # fmt: skip
 _VEILED = re.compile(r"[<＜][^<>＜＞\n]{1,60}[>＞]")
 _HIDDEN = re.compile(f"[{INVISIBLE}]")
+_COMMENT = re.compile(r"<!--(?:(?!<!--).)*?-->", re.DOTALL)
 _START = re.compile(r"<\|start\|>assistant", re.IGNORECASE)
 
 
@@ -34,19 +35,21 @@ _START = re.compile(r"<\|start\|>assistant", re.IGNORECASE)
 class Parted:
     """`visible` is what counts, `reasoning` what does not; `open`: reasoning had not ended at the end of the text.
 
-    `final`: the text came in a channel that says it is the answer.
+    `final`: the text came in a channel that says it is the answer. `doubtful`: what ended reasoning without a beginning may yet
+    turn out to stand inside a comment.
     """
 
     visible: str
     reasoning: str
     open: bool = False
     final: bool = False
+    doubtful: bool = False
 
 
 def part(text: str) -> Parted:
     """Split the reply. A tag inside quotation marks or inline code on its line is text, and so is one in an Action's own line.
 
-    An aside (`<reflection>` and the like) may stand inside reasoning, and neither ends the other.
+    An end without a beginning inside a comment ends nothing. An aside (`<reflection>` and the like) may stand inside reasoning, and neither ends the other.
     """
     tagged = "<" in text or "＜" in text or "◁" in text
     if not tagged and ("[" not in text or "think]" not in text.casefold()):
@@ -61,8 +64,9 @@ def part(text: str) -> Parted:
         return Parted(text, "")
     visible: list[str] = []
     reasoning: list[str] = []
-    inside = aside = final = False
+    inside = aside = final = doubtful = False
     line = _Line(text)
+    comments = [found.span() for found in _COMMENT.finditer(text)] if "<!--" in text else []
     at = 0
     for tag in _TAG.finditer(text):
         if _channel_call(tag) or (not inside and line.quotes(tag.start(), tag.end(), at)):
@@ -75,7 +79,8 @@ def part(text: str) -> Parted:
             reasoning.append(piece)
         elif opens or tag["channel"] or tag["spoken"]:
             visible.append(piece)
-        elif not tag["shut"]:
+        elif not tag["shut"] and not _commented(tag.start(), comments):
+            doubtful = doubtful or any("<!--" in each for each in (*visible, piece))
             reasoning.extend([*visible, piece])
             visible.clear()
         else:
@@ -87,13 +92,19 @@ def part(text: str) -> Parted:
     shown = "".join(visible)
     if "<|start|>" in shown:
         shown = _START.sub("", shown)
-    return Parted(shown, "\n".join(p.strip() for p in reasoning if p.strip()), inside, final and not inside)
+    return Parted(shown, "\n".join(p.strip() for p in reasoning if p.strip()), inside, final and not inside, doubtful)
 
 
 def _unveiled(tag: re.Match[str]) -> str:
     """The tag in plain characters, if it is one of reasoning behind invisible or full-width ones."""
     plain = _HIDDEN.sub("", tag[0]).translate(WIDE)
     return plain if _TAG.fullmatch(plain) else tag[0]
+
+
+def _commented(at: int, comments: list[tuple[int, int]]) -> bool:
+    """Whether `at` lies inside one of the comments."""
+    before = bisect(comments, (at,))
+    return before > 0 and comments[before - 1][1] > at
 
 
 def _channel_call(tag: re.Match[str]) -> bool:

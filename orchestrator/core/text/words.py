@@ -7,7 +7,10 @@ from typing import Final
 
 
 class Kind(StrEnum):
-    """What a mark in a reply announces. CALL opens a call in tags or tokens; END ends the message (a token of the template)."""
+    """What a mark in a reply announces. CALL opens a call in tags or tokens; END ends the message (a token of the template).
+
+    UNSAID opens what is not said: a comment, a plan, escaped reasoning; or it is a label that is struck out.
+    """
 
     THOUGHT = "thought"
     ACTION = "action"
@@ -17,6 +20,7 @@ class Kind(StrEnum):
     QUESTION = "question"
     CALL = "call"
     END = "end"
+    UNSAID = "unsaid"
 
 
 # A blank in a label stands for one blank, underscore, hyphen or nothing. English, Chinese, Japanese, Korean, Spanish, Portuguese,
@@ -60,6 +64,15 @@ LABELS: Final[dict[Kind, tuple[str, ...]]] = {
         "pregunta", "pergunta", "frage", "domanda", "вопрос",
     ),
 }  # fmt: skip
+
+# Patterns: the names of tags of reasoning, of those that may stand inside reasoning, and an angle bracket, plain or as an entity.
+REASONING: Final = (
+    r"think|thinking|reasoning|(?:thinking|thought)_process|seed:think|思考(?:过程|過程)?|推理(?:过程|過程)?"
+)
+ASIDE: Final = r"scratchpad|reflection|in(?:ner|ternal)_(?:monologue|thoughts?)"
+PLAN: Final = r"plan(?:ning)?"
+LESS: Final = r"(?:<|&(?:lt|#60|#x3c);)"
+GREATER: Final = r"(?:>|&(?:gt|#62|#x3e);)"
 
 FINISH: Final = frozenset(
     {

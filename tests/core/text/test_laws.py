@@ -24,6 +24,7 @@ PIECES = st.sampled_from(
         "[", "]", '"', "`", "> ", "**", "<tool_response>", "[TOOL_CALLS]", "<function=search>", "<parameter=query>", "</parameter>", "</function>", "<|im_end|>", "<answer>", "</answer>",
         "x", "，", "\r\n", "\u200b", "\x00", "\ud800", "<｜tool▁calls▁begin｜>", "<arg_key>", "<|channel|>", "finish[", "1. ", "Action:", "Obs", "ervation:",
         "<thought>", "</thought>", "<reflection>", "</reflection>", "</thinking>", "[search(query='x')]", "<|START_THINKING|>", "<|END_THINKING|>", "<|START_ACTION|>", "functools", "＜think＞",
+        "<!--", "-->", "\n<!--\n", "~~", "~~Action: search[x]~~", "<plan>", "</plan>", "&lt;think&gt;", "&lt;/think&gt;",
     ]
 )  # fmt: skip
 REPLIES = st.lists(PIECES, max_size=14).map("".join) | st.text(max_size=80) | st.sampled_from(TEXTS)
@@ -94,6 +95,9 @@ HOSTILE = {
     "questions": "Final Answer: x\n" + "Question: y\n" * (N // 12), "answers": "<answer>" * (N // 8), "tokens": "<｜tool▁calls▁begin｜>" * (N // 20), "list": '[{"a":1},' * (N // 9),
     "thoughts": "<thought>" * (N // 9), "thoughts shut": "<thought></thought>" * (N // 19), "asides": "<reflection></reflection>" * (N // 25), "veiled": "＜\u200b" * (N // 2), "wide tags": "＜think＞" * (N // 7),
     "python calls": "[search(query='x')," + "search(query='x')," * (N // 18), "python open": "[search(query=" + "[" * N, "functools": "functools[" * (N // 10), "pipes": "<|START_THINKING|>" * (N // 18),
+    "html comments": "<!-- x -->" * (N // 10), "comments open": "<!--\n" * (N // 5), "struck": "~~Action: x~~\n" * (N // 14), "strikes": "~~" * (N // 2), "strikes open": "~~a\n" * (N // 4), "struck tags": "~~<tool_call>" * (N // 13),
+    "comment ends": "<!-- " + "</think>" * (N // 8) + "-->", "comments and ends": "<!-- </think> -->" * (N // 17), "plans": "<plan></plan>" * (N // 13), "plans open": "<plan>" * (N // 6), "plan blanks": "<plan " * (N // 6), "entities": "&lt;think&gt;&lt;/think&gt;" * (N // 26), "entities open": "&lt;think " * (N // 10), "ampersands": "&lt;" * (N // 4),
+    "inputs unsaid": "Action: search\nAction Input: a\n" + "<!--\nAction: x\n" * (N // 15), "input comments": "Action: search\nAction Input: a\n" + "<!-- a -->\n" * (N // 11) + "Action: x",
 }  # fmt: skip
 
 
