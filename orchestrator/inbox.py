@@ -28,7 +28,6 @@ from orchestrator.core.spec import JsonObject, ToolSpec
 from orchestrator.dispatch import Dispatcher
 from orchestrator.errors import Conflict, OrchestratorError, Rejected
 from orchestrator.stores import UNFENCED, Store
-from orchestrator.tool.promised import promised
 from orchestrator.toolbox.called import called, settle
 from orchestrator.toolbox.invoke import returned
 
@@ -94,7 +93,7 @@ class Inbox:
         via: str = "",
     ) -> Run:
         """A person's word on an action that waits for approval; `input` replaces the action's where the verdict is "edit": it is
-        kept and run as it was given, or NotTaken (INVALID_ARGUMENTS) in the words that a model is told. `via` is the id of the token
+        kept and run as it was given, or NotTaken (INVALID_ARGUMENTS) says what of it the tool's schema refuses. `via` is the id of the token
         it came with."""
         _person(by)
         if (verdict == "edit") != (input is not None):
@@ -210,13 +209,9 @@ def _fits(given: JsonObject, spec: ToolSpec | None) -> None:
 
 
 def _promise(spec: ToolSpec) -> Callable[[JsonObject], object]:
-    """The check of an input by the schema. A foreign one is not checked where the extra `[mcp]` is missing: its server does it."""
-    if not spec.foreign:
-        return promised(spec.schema).read
-    try:
-        from orchestrator.mcp.schema import BadSchema, arguments_of  # noqa: PLC0415  an extra
-    except ImportError:
-        return dict
+    """The check of an input by the schema that the model was shown. One that cannot be kept refuses nothing: the tool does."""
+    from orchestrator.mcp.schema import BadSchema, arguments_of  # noqa: PLC0415  jsonschema takes 50 ms to import
+
     try:
         return arguments_of(dict(spec.schema)).read
     except BadSchema:

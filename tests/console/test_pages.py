@@ -138,7 +138,7 @@ async def test_an_edit_that_the_tool_would_not_take_is_told_on_the_page(api: Pla
         said = {"form": form, "verdict": "edit", "input": '{"n": "<b>2"}'}
         response = await http.post("/runs/r/actions/1.0", data=said)
     assert response.status_code == 422
-    assert "n: Input should be a valid integer, not '<b>2'. Allowed: n (integer)" in harmless(response.text).text
+    assert "n: '<b>2' is not of type 'integer'. Allowed: n (integer)" in harmless(response.text).text
     assert len(await api.store.read("r")) == 3
 
 

@@ -120,7 +120,7 @@ def test_an_edit_that_the_tool_would_not_take_is_refused_at_the_terminal(cli: Cl
     written(*ASKS)
     code, out, err = cli("approve", "r1", "1.0", "--by", "ann", "--input", '{"q": 3}')
     assert (code, out) == (Exit.FAILED, "")
-    assert "q: Input should be a valid string, not 3. Allowed: q (string, required)" in err
+    assert "q: 3 is not of type 'string'. Allowed: q (string, required)" in err
     assert not isinstance(trace()[-1].event, Decision)
 
 
