@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from orchestrator.core.text.marks import INVISIBLE, WIDE, labelled
 from orchestrator.core.text.words import ASIDE, REASONING, Kind
@@ -31,8 +31,7 @@ _COMMENT = re.compile(r"<!--(?:(?!<!--).)*?-->", re.DOTALL)
 _START = re.compile(r"<\|start\|>assistant", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Parted:
+class Parted(NamedTuple):
     """`visible` is what counts, `reasoning` what does not; `open`: reasoning had not ended at the end of the text.
 
     `final`: the text came in a channel that says it is the answer. `doubtful`: what ended reasoning without a beginning may yet
