@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
@@ -24,6 +25,14 @@ from tests.served import demo_server
 QUESTION = "《三体》的作者出生在哪个省？该省的人口是多少？"
 TURNS = 3
 WORKER = "[worker]\nbeat = 0.3\nlease = 1.2\ngrace = 10.0\n"
+
+
+def answer(url: str) -> tuple[int, bytes]:
+    try:
+        with urlopen(url) as reply:  # noqa: S310  loopback
+            return reply.status, reply.read()
+    except HTTPError as error:
+        return error.code, error.read()
 
 
 class Place:
@@ -151,9 +160,8 @@ def test_a_worker_says_where_its_health_is_and_refuses_a_store_that_others_canno
     with place.worker() as process:
         url = process.place.split()[-1]  # type: ignore[attr-defined]
         deadline = time.monotonic() + 10
-        with urlopen(url) as reply:  # noqa: S310  loopback
-            assert reply.status == 200
-        with urlopen(url.replace("readyz", "metrics")) as reply:  # noqa: S310  loopback
-            assert b"orchestrator_worker_ready" in reply.read()
-        assert time.monotonic() < deadline
+        while (said := answer(url)) != (200, b"ready\n"):
+            assert time.monotonic() < deadline, said
+            time.sleep(0.05)
+        assert b"orchestrator_worker_ready" in answer(url.replace("readyz", "metrics"))[1]
     assert place.call("--store", "memory", "worker", code=2).count("\n") == 1
