@@ -33,7 +33,7 @@ from orchestrator.core.events import (
     Usage,
     Waiting,
 )
-from orchestrator.core.measure import Notice, Said, ToolName, error_observations, thought_actions, turn_text
+from orchestrator.core.measure import Notice, Said, judged
 from orchestrator.core.run import Run, evolve
 from orchestrator.core.spec import JsonObject
 from orchestrator.errors import IllegalEvent
@@ -69,7 +69,7 @@ def tree(trace: Trace, *, whole: bool = False, raw: Mapping[str, bytes] | None =
             root = branch = Tree(head(entry.run_id, event, entry.at))
         elif isinstance(event, ModelTurn):
             branch = root.add(_step(before.step, event, entry.at - run.started_at))
-            for line in (*turn_lines(event, whole=whole), *judged(before, event)):
+            for line in (*turn_lines(event, whole=whole), *held_against(before, event)):
                 branch.add(line)
         elif isinstance(event, Observation):
             branch.add(_observation(event, whole, (raw or {}).get(event.digest)))
@@ -109,21 +109,18 @@ def turn_lines(turn: ModelTurn, *, whole: bool = False) -> Iterator[Text]:
     yield from map(_tried, turn.attempts)
 
 
-def judged(run: Run, turn: ModelTurn) -> Iterator[Text]:
+def held_against(run: Run, turn: ModelTurn) -> Iterator[Text]:
     """What the health metrics hold against a turn: words that name another tool than the one it calls, a call that is announced
     and not made, an error of the step before that it passes over. `run` is the run before it."""
-    start, now = run.start, turn_text(turn)
-    tools = tuple(ToolName(each.name, each.aliases, each.common, each.side_effect) for each in start.tools)
-    for found in thought_actions(now, tools, start.goal):
+    said, errors = judged(run, turn)
+    for found in said:
         if found.result is Said.GAP:
             yield Text(plain(f"gap: what it says names another tool than {found.tool}"), "red")
         elif found.result is Said.NARRATED:
             yield Text(plain(f"narrated: it announces a call of {found.tool} and makes none"), "red")
-    if run.steps:
-        last = turn_text(run.steps[-1].turn, run.steps[-1].observations)
-        for missed in error_observations(last, now, tools, start.goal):
-            if missed.result is Notice.IGNORED:
-                yield Text(plain(f"ignored: it passes over the error of {missed.id}"), "red")
+    for missed in errors:
+        if missed.result is Notice.IGNORED:
+            yield Text(plain(f"ignored: it passes over the error of {missed.id}"), "red")
 
 
 def decision_line(decision: Decision) -> Text:
@@ -152,23 +149,28 @@ def ending(run: Run, *, answer: bool = True) -> Text:
     ended = run.ended
     text = Text(f"{ended.outcome}", "bold green" if ended.outcome in _GOOD else "bold red")
     missing = f"missing: {ended.missing}" if ended.missing else ""
-    for part in filter(None, (reason(ended), missing, ended.answer if answer else None)):
+    for part in filter(None, (reason(ended.detail), missing, ended.answer if answer else None)):
         text.append(f"\n{plain(part)}", "")
     return text.append(f"\n{figures(run)}", "dim")
 
 
-def reason(ended: RunEnded) -> str:
-    """Why the run ended so; without the colon behind which somebody who cancelled it wrote nothing."""
-    return (ended.detail or "").removesuffix(": ")
+def reason(detail: str | None) -> str:
+    """Why a run ended so; without the colon behind which somebody who cancelled it wrote nothing."""
+    return (detail or "").removesuffix(": ")
 
 
 def figures(run: Run) -> str:
     """The summary line: steps, tokens, cost, seconds."""
     steps = len(run.steps) + (run.turn is not None)
-    parts = [f"{steps} step{'' if steps == 1 else 's'}", tokens(run.usage), f"{run.at - run.started_at:.2f} s"]
+    parts = [counted(steps, "step"), tokens(run.usage), f"{run.at - run.started_at:.2f} s"]
     if run.usage.cost is not None:
         parts.insert(2, f"cost {run.usage.cost:.6g}")
     return ", ".join(parts)
+
+
+def counted(number: int, what: str) -> str:
+    """`1 agent`, `2 agents`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def tokens(usage: Usage) -> str:

@@ -28,6 +28,7 @@ from orchestrator.metrics.slow import ADVICE, SHARE, slow
 from orchestrator.model import EndpointModels
 from orchestrator.permission_settings import idle
 from orchestrator.settings import Settings, redacted
+from orchestrator.show import counted
 
 PATIENCE = 30.0
 """Seconds that a probe of a model may take."""
@@ -90,11 +91,6 @@ async def _checks(ctx: Context) -> AsyncIterator[Check]:
     async with EndpointModels(settings) as models:
         for check in await asyncio.gather(*(_model(models, settings, name) for name in settings.models)):
             yield check
-
-
-def counted(number: int, what: str) -> str:
-    """`1 agent`, `2 agents`."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 async def _store(settings: Settings) -> Check:

@@ -132,7 +132,8 @@ class StoreDoor:
         trace = await self.store.read(run_id)
         if not trace:
             raise self._unknown(run_id)
-        return of_run(replay(trace), why(await self.dispatcher.lacks(run_id, now=time.time())))
+        run = replay(trace)
+        return of_run(run, "" if run.ended else why(await self.dispatcher.lacks(run_id, now=time.time())))
 
     async def overview(self) -> dict[str, Any]:
         """As Door's."""

@@ -12,8 +12,8 @@ from orchestrator.cron import Cron
 from orchestrator.errors import ConfigError
 from orchestrator.hooks import make_hook
 from orchestrator.settings import Settings
+from orchestrator.settings_problems import PREFIX
 
-PREFIX = "ORCHESTRATOR_"
 _OF_KUBERNETES = re.compile(r"_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_\w+)?)")
 """How the names of the variables end that Kubernetes sets for a Service, here one called orchestrator-something."""
 

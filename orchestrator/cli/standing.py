@@ -47,7 +47,7 @@ def of_run(run: Run, held_up: str = "") -> Standing:
     )
     ended = run.ended
     state = ended.outcome.value if ended else "waiting" if waiting else "open"
-    detail, answer = (reason(ended), ended.answer) if ended else (held_up or None, None)
+    detail, answer = (reason(ended.detail), ended.answer) if ended else (held_up or None, None)
     steps = len(run.steps) + (run.turn is not None)
     return Standing(run.run_id, state, steps, run.start.goal, detail, answer, waiting)
 
@@ -55,7 +55,7 @@ def of_run(run: Run, held_up: str = "") -> Standing:
 def of_state(state: RunState) -> Standing:
     """From an API's words."""
     word = state.outcome.value if state.outcome else state.state
-    detail = (state.detail or "").removesuffix(": ") if state.state != "waiting" else None
+    detail = reason(state.detail) if state.state != "waiting" else None
     return Standing(state.run_id, word, state.steps, state.goal, detail, state.answer, tuple(state.waiting))
 
 

@@ -18,14 +18,7 @@ from orchestrator.core.events import (
     Trace,
     Waiting,
 )
-from orchestrator.core.measure import (
-    ToolName,
-    bloat,
-    error_observations,
-    rests_on,
-    thought_actions,
-    turn_text,
-)
+from orchestrator.core.measure import bloat, judged, rests_on
 from orchestrator.core.permission import POLICY
 from orchestrator.core.run import Run, evolve
 from orchestrator.errors import IllegalEvent
@@ -57,7 +50,6 @@ class _Reader:
         self._rows: dict[str, Row] = {}
         self._begun: dict[str, float] = {}
         self._waits: dict[str, float] = {}
-        self._tools: tuple[ToolName, ...] = ()
 
     def take(self, shown: View, entry: Entry) -> None:
         """One more entry; `shown.run` is the run before it."""
@@ -121,17 +113,11 @@ class _Reader:
 
     def _judge(self, run: Run, turn: ModelTurn, made: Turn) -> None:
         """What this turn says of its own Actions, and of the errors of the step before it."""
-        start, now = run.start, turn_text(turn)
-        if not self._tools:
-            self._tools = tuple(
-                ToolName(each.name, each.aliases, each.common, each.side_effect) for each in start.tools
-            )
-        for call, found in zip(made.calls, thought_actions(now, self._tools, start.goal), strict=False):
+        said, errors = judged(run, turn)
+        for call, found in zip(made.calls, said, strict=False):
             call.said = found.result.value
-        if run.steps:
-            before = turn_text(run.steps[-1].turn, run.steps[-1].observations)
-            for missed in error_observations(before, now, self._tools, start.goal):
-                self._calls[missed.id].noticed = missed.result.value
+        for missed in errors:
+            self._calls[missed.id].noticed = missed.result.value
 
     def _started(self, run: Run, begun: ActionStarted, at: float) -> None:
         self._begun[begun.id] = at

@@ -113,12 +113,12 @@ class Metrics:
         finally:
             self._settling.release()
 
-    def _count(self, run: Run | Before, entry: Entry) -> None:
+    def _count(self, before: Before, entry: Entry) -> None:
         seen: Seen | None = None
         if len(entry.run_id) <= LONGEST_EXEMPLAR:
-            seen = entry.run_id, run.start.labels, entry.at
+            seen = entry.run_id, before.start.labels, entry.at
         trouble, known = 0.0, self._found
-        for series, labels, value in measure(run, entry):
+        for series, labels, value in measure(before, entry):
             key = (series, *labels.values())  # the labels of a series stand in one order
             found = known.get(key)
             if found is None:
@@ -130,7 +130,7 @@ class Metrics:
         event = entry.event
         if trouble or isinstance(event, RunEnded):
             ended = event if isinstance(event, RunEnded) else None
-            self._worst.add(entry.run_id, run.start.agent.name, trouble, ended, entry.at)
+            self._worst.add(entry.run_id, before.start.agent.name, trouble, ended, entry.at)
 
     def seconds_of(self, tool: str) -> tuple[int, float]:
         """How many calls of a tool were measured, and the seconds within which nearly all (SHARE) of them ended."""

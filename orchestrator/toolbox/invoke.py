@@ -68,7 +68,7 @@ async def attempt(ask: Ask[Invocation], threads: Threads) -> Settled:
     finally:
         del (
             task
-        )  # it holds its error, whose traceback holds this frame: a cycle of forty objects, found by the collector only
+        )  # it holds its error, whose traceback holds this frame: forty objects that only the collector would find
 
 
 def _tell(ended: asyncio.Future[None], _: asyncio.Task[Settled]) -> None:

@@ -9,7 +9,7 @@ from orchestrator.core.measure.bloat import Basis, BloatSample, step_bloat
 from orchestrator.core.measure.common import is_common
 from orchestrator.core.measure.errors import ErrorObservation, Notice, error_observations
 from orchestrator.core.measure.gap import Said, ThoughtAction, TurnText, thought_actions
-from orchestrator.core.measure.live import Before, bloat, measure, rests_on, turn_text
+from orchestrator.core.measure.live import Before, bloat, judged, measure, rests_on, turn_text
 from orchestrator.core.measure.names import ToolName
 from orchestrator.core.measure.series import SERIES, Sample, Series
 
@@ -29,6 +29,7 @@ __all__ = [
     "bloat",
     "error_observations",
     "is_common",
+    "judged",
     "measure",
     "rests_on",
     "step_bloat",

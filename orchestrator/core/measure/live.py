@@ -24,10 +24,11 @@ from orchestrator.core.events import (
 from orchestrator.core.events import Final as FinalAnswer
 from orchestrator.core.guard import REPEATED_ACTION
 from orchestrator.core.measure.bloat import Basis, BloatSample, evidence, known, traced
-from orchestrator.core.measure.errors import error_observations
-from orchestrator.core.measure.gap import Said, TurnText, of_calls, verdicts
+from orchestrator.core.measure.errors import ErrorObservation, error_observations
+from orchestrator.core.measure.gap import Said, ThoughtAction, TurnText, of_calls, thought_actions, verdicts
 from orchestrator.core.measure.ledger import Source, Story
-from orchestrator.core.measure.lens import Lens, TurnLabels, lens
+from orchestrator.core.measure.lens import Lens, TurnLabels, lens, tool_names
+from orchestrator.core.measure.names import ToolName
 from orchestrator.core.measure.series import CODES, OTHER, SANITISERS, Sample
 from orchestrator.core.run import Run, Step
 
@@ -87,6 +88,13 @@ def turn_text(turn: ModelTurn, observations: tuple[Observation, ...] = ()) -> Tu
         _flags(turn) if isinstance(intent, Malformed) else (),
         tuple(map(_unframed, observations)),
     )
+
+
+def judged(run: Run, turn: ModelTurn) -> tuple[tuple[ThoughtAction, ...], tuple[ErrorObservation, ...]]:
+    """What a turn says of its own Actions, and what it makes of the errors of the step before it. `run` is the run before it."""
+    start, now = run.start, turn_text(turn)
+    tools = tool_names(start.tools)
+    return thought_actions(now, tools, start.goal), _errors(run, now, tools) if run.steps else ()
 
 
 def bloat(run: Run | Before) -> BloatSample | None:
@@ -195,12 +203,15 @@ def _failed(step: Step) -> tuple[str, ...]:
 
 def _noticed(run: Run | Before, turn: ModelTurn, labels: TurnLabels) -> Iterator[Sample]:
     """What this turn makes of the errors of the step before it."""
-    before, start = run.steps[-1], run.start
-    said = turn_text(before.turn, before.observations)
-    for noticed in error_observations(said, turn_text(turn), lens(start).known.tools, start.goal):
+    for noticed in _errors(run, turn_text(turn), lens(run.start).known.tools):
         yield labels.noticed[noticed.result]
-    for _ in range(_corrections(before, turn)):
+    for _ in range(_corrections(run.steps[-1], turn)):
         yield Sample("orchestrator_corrected_total", labels.turn)
+
+
+def _errors(run: Run | Before, now: TurnText, tools: tuple[ToolName, ...]) -> tuple[ErrorObservation, ...]:
+    before = run.steps[-1]
+    return error_observations(turn_text(before.turn, before.observations), now, tools, run.start.goal)
 
 
 def _corrections(before: Step, turn: ModelTurn) -> int:
